@@ -107,7 +107,7 @@ fn pages_are_lighter_before_the_workers_are_found_if_much_waits() {
     println!("longest mean responses of a second: {longest:.2?}");
     // Where the limit has risen far meanwhile, more waits in the server, where nobody sees it.
     let within = longest.iter().filter(|one| **one < 1.5).count();
-    assert!(mean(&longest) < 1.1 && within >= 22, "{longest:.2?}");
+    assert!((0.6..1.1).contains(&mean(&longest)) && within >= 22, "{longest:.2?}");
     // A number that is found too high lets full pages in again, and some are rejected for what they leave: 0.2 % of all.
     let rejected = runs.iter().map(|run| run.1).collect::<Vec<_>>();
     let without_any = rejected.iter().filter(|one| **one == 0).count();

@@ -27,10 +27,10 @@ use two_resources::TwoResources;
 pub(crate) struct Allocation {
     /// m of the plant as a whole.
     pub(crate) level: f64,
-    /// For how many periods the plant's capacity has not been known, up to [`UNKNOWN`]. From then on `level` is M: no request
+    /// For how many periods the plant's capacity has not been known, up to [`STAYS_FOR`]. From then on `level` is M: no request
     /// is rejected, and none is degraded unless much waits.
     unknown: u32,
-    /// For how many periods more all have the lowest level meanwhile, and none is rejected once it is known.
+    /// For how many periods more pages are lighter while the capacity is not known, and none is rejected once it is.
     lighter: u32,
     /// Whether some requests are to be rejected, or would be if the capacity was known.
     pub(crate) rejects: bool,
@@ -45,11 +45,11 @@ pub(crate) struct Allocation {
     carried: CarriedGroups,
 }
 
-/// Periods without a known capacity after which levels that were set for it are given up. Another number of workers is tried
-/// within fewer, and full pages for all would be an overload meanwhile.
-const UNKNOWN: u32 = 4;
+/// Periods for which levels stay after what they were set for has ended: a known capacity, since another number of workers is
+/// tried within fewer and full pages for all would be an overload meanwhile; and much that waits.
+const STAYS_FOR: u32 = 4;
 /// The waiting work of full pages, in periods of what the plant is taken for, that makes pages lighter while its capacity is
-/// not known. It is little, for as long as the number of workers is not found it is taken for too many.
+/// not known. It is little, since the number of workers is taken for far too many until it is found.
 const MUCH_WAITS: f64 = 0.25;
 
 impl Allocation {
@@ -57,7 +57,7 @@ impl Allocation {
     pub(crate) fn top(plant: &PlantView) -> Self {
         Allocation {
             level: plant.top,
-            unknown: UNKNOWN,
+            unknown: STAYS_FOR,
             lighter: 0,
             rejects: false,
             did_reject: false,
@@ -82,8 +82,8 @@ impl Allocation {
         demand: &PlantDemand,
         capacity_known: bool,
     ) -> &Self {
-        self.unknown = if capacity_known { 0 } else { (self.unknown + 1).min(UNKNOWN) };
-        if (1..UNKNOWN).contains(&self.unknown) {
+        self.unknown = if capacity_known { 0 } else { (self.unknown + 1).min(STAYS_FOR) };
+        if (1..STAYS_FOR).contains(&self.unknown) {
             return self;
         }
         self.level = match target {
@@ -94,7 +94,7 @@ impl Allocation {
             self.share(plant, load, demand);
         }
         let much_waits = self.is_unknown() && plant.top > 1.0 && demand.whole.backlog(plant.top) > MUCH_WAITS;
-        self.lighter = if much_waits { UNKNOWN } else { self.lighter.saturating_sub(1) };
+        self.lighter = if much_waits { STAYS_FOR } else { self.lighter.saturating_sub(1) };
         if self.lighter > 0 && !plant.is_shared {
             // What light pages cost was measured behind full ones in the server, and seems to be more than it is.
             self.level = self.level.max(1.0);
@@ -153,7 +153,7 @@ impl Allocation {
     }
 
     fn is_unknown(&self) -> bool {
-        self.unknown == UNKNOWN
+        self.unknown == STAYS_FOR
     }
 
     /// m of a class, before it is clamped to the class's levels. A server that has become slow before its workers were found

@@ -90,4 +90,9 @@ impl Complaint {
     fn take(&mut self) -> Option<String> {
         self.unsaid.take()
     }
+
+    /// The next one is said again.
+    fn forget(&mut self) {
+        self.is_made = false;
+    }
 }

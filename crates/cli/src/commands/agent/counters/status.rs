@@ -57,7 +57,10 @@ impl StatusPage {
             let Ok(totals) = totals else { return Some(()) };
             let mut latest = lock(&latest);
             match lacks(&totals, sense, format) {
-                None => (latest.answer, latest.lacking.is_made) = ((Instant::now(), totals), false),
+                None => {
+                    latest.answer = (Instant::now(), totals);
+                    latest.lacking.forget();
+                }
                 lacking => latest.lacking.make(lacking),
             }
             Some(())
