@@ -16,7 +16,7 @@ use crate::settings::{Address, Listener, Settings, check};
 use crate::sync::lock;
 use crate::transport::tls::server::TlsServer;
 use crate::upstream::ejection::ServerNews;
-use crate::upstream::loop_mark::LoopMark;
+use crate::upstream::forwarding_loop::LoopMark;
 use crate::worker::mailbox::Message;
 use crate::worker::memory::keep_little;
 use crate::worker::shared::Reloads;

@@ -4,7 +4,7 @@
 //! 9110 5.5). So the server, which is told how much of its answer was sent, goes on at the same byte.
 
 use crate::connection::LONGEST_HEAD;
-use crate::places::Places;
+use crate::io_buffers::IoBuffers;
 use plimsoll_core::request::{Authority, Prefixed};
 
 /// What a client asked to whose path a level's prefix was put.
@@ -16,7 +16,7 @@ pub(crate) struct AskedSite {
 
 impl AskedSite {
     /// The head with which these bytes begin, if the client must see another one.
-    pub(crate) fn head(&self, places: &Places<'_>) -> Option<Vec<u8>> {
+    pub(crate) fn head(&self, places: &IoBuffers<'_>) -> Option<Vec<u8>> {
         const END: &[u8] = b"\r\n\r\n";
         let mut head: Vec<u8> = places.first(LONGEST_HEAD).flatten().copied().collect();
         let end = head.windows(END.len()).position(|bytes| bytes == END)?;
@@ -54,10 +54,10 @@ mod tests {
     fn seen(head: &str) -> Option<String> {
         let site = AskedSite { host: "here:8080".to_owned(), prefix: "/light" };
         let pieces = [head.as_bytes(), b"/light/ of the body"]
-            .map(|bytes| Places::piece(bytes.as_ptr().cast(), bytes.len()));
+            .map(|bytes| IoBuffers::piece(bytes.as_ptr().cast(), bytes.len()));
         // SAFETY: the texts outlive it, and are not written to.
         #[expect(unsafe_code, reason = "memory of the server")]
-        let places = unsafe { Places::new(pieces.as_flattened()) };
+        let places = unsafe { IoBuffers::new(pieces.as_flattened()) };
         let seen = site.head(&places)?;
         assert_eq!(seen.len(), head.len());
         Some(String::from_utf8(seen).expect("text"))

@@ -7,7 +7,7 @@
     reason = "their manual pages say what they do, and what they need"
 )]
 
-use crate::places::Places;
+use crate::io_buffers::IoBuffers;
 use crate::watch::{self, Reads};
 use libc::{c_int, c_long, c_void, iovec, msghdr, off_t, size_t, sockaddr, socklen_t, ssize_t};
 use nix::errno::Errno;
@@ -93,7 +93,7 @@ unsafe fn reading(
     real: impl FnOnce() -> ssize_t,
 ) -> ssize_t {
     // SAFETY: as the caller sees to.
-    let places = unsafe { Places::new(pieces) };
+    let places = unsafe { IoBuffers::new(pieces) };
     match watch::before_read(descriptor, flags, &places) {
         Reads::Through => real(),
         Reads::Told => {
@@ -126,7 +126,7 @@ unsafe fn checked(
     if length > room {
         real()
     } else {
-        unsafe { reading(descriptor, &Places::piece(buffer, length), flags, real) }
+        unsafe { reading(descriptor, &IoBuffers::piece(buffer, length), flags, real) }
     }
 }
 
@@ -141,7 +141,7 @@ unsafe fn writing(
     real_call: impl FnOnce() -> ssize_t,
 ) -> ssize_t {
     // SAFETY: as the caller sees to.
-    let places = unsafe { Places::new(pieces) };
+    let places = unsafe { IoBuffers::new(pieces) };
     let may_change = pieces.len() < MOST_PIECES;
     let instead = flags.filter(|_| may_change).zip(watch::before_write(descriptor, &places));
     let Some((flags, instead)) = instead else {
@@ -201,16 +201,16 @@ functions! {
     fn accept4(socket: c_int, address: *mut sockaddr, length: *mut socklen_t, flags: c_int) -> c_int =
         |call| accepted(socket, call());
     fn read(socket: c_int, buffer: *mut c_void, length: size_t) -> ssize_t =
-        |call| reading(socket, &Places::piece(buffer, length), 0, call);
+        |call| reading(socket, &IoBuffers::piece(buffer, length), 0, call);
     fn readv(socket: c_int, vectors: *const iovec, count: c_int) -> ssize_t =
         |call| reading(socket, pieces(vectors, count as usize), 0, call);
     fn recv(socket: c_int, buffer: *mut c_void, length: size_t, flags: c_int) -> ssize_t =
-        |call| reading(socket, &Places::piece(buffer, length), flags, call);
+        |call| reading(socket, &IoBuffers::piece(buffer, length), flags, call);
     fn recvfrom(
         socket: c_int, buffer: *mut c_void, length: size_t, flags: c_int, from: *mut sockaddr, size: *mut socklen_t
     ) -> ssize_t = |call| {
         // A stream fills in no address.
-        reading(socket, &Places::piece(buffer, length), flags, call)
+        reading(socket, &IoBuffers::piece(buffer, length), flags, call)
     };
     fn __read_chk(socket: c_int, buffer: *mut c_void, length: size_t, room: size_t) -> ssize_t =
         |call| checked(socket, (buffer, length, room), 0, call);
@@ -235,14 +235,14 @@ functions! {
         count
     };
     fn write(socket: c_int, buffer: *const c_void, length: size_t) -> ssize_t =
-        |call| writing(socket, &Places::piece(buffer, length), Some(0), call);
+        |call| writing(socket, &IoBuffers::piece(buffer, length), Some(0), call);
     fn writev(socket: c_int, vectors: *const iovec, count: c_int) -> ssize_t =
         |call| writing(socket, pieces(vectors, count as usize), Some(0), call);
     fn send(socket: c_int, buffer: *const c_void, length: size_t, flags: c_int) -> ssize_t =
-        |call| writing(socket, &Places::piece(buffer, length), Some(flags), call);
+        |call| writing(socket, &IoBuffers::piece(buffer, length), Some(flags), call);
     fn sendto(
         socket: c_int, buffer: *const c_void, length: size_t, flags: c_int, to: *const sockaddr, size: socklen_t
-    ) -> ssize_t = |call| writing(socket, &Places::piece(buffer, length), Some(flags), call);
+    ) -> ssize_t = |call| writing(socket, &IoBuffers::piece(buffer, length), Some(flags), call);
     fn sendmsg(socket: c_int, message: *const msghdr, flags: c_int) -> ssize_t = |call| {
         let Some(told) = message.as_ref() else { return call() };
         let is_plain = told.msg_controllen == 0;

@@ -7,7 +7,7 @@
 
 use crate::answer_head::AskedSite;
 use crate::decide::{Decision, Refusal, UnderWay};
-use crate::places::Places;
+use crate::io_buffers::IoBuffers;
 use plimsoll_core::request::{Outcome, is_event_stream};
 use plimsoll_wire::{Answers, Body, EMPTY_HEADER, HEADERS, Parsed, RequestHead, request_head};
 use std::fmt::Write;
@@ -210,7 +210,7 @@ impl Connection {
     }
 
     /// What the client is to get instead of the first of these bytes, which the server is about to send: just as many.
-    pub(crate) fn instead_of(&mut self, places: &Places<'_>) -> Option<Vec<u8>> {
+    pub(crate) fn instead_of(&mut self, places: &IoBuffers<'_>) -> Option<Vec<u8>> {
         if !self.changed.is_empty() {
             // A server may go on with fewer bytes than are left of the head.
             let later = self.changed.split_off(self.changed.len().min(places.room()));
@@ -312,10 +312,10 @@ mod tests {
         // What the server offers, and how much of it the socket takes.
         for (offered, taken) in [(head.len(), 20), (7, 7), (9, 2), (1, 1), (head.len(), head.len())] {
             let bytes = &head[at..head.len().min(at + offered)];
-            let piece = Places::piece(bytes.as_ptr().cast(), bytes.len());
+            let piece = IoBuffers::piece(bytes.as_ptr().cast(), bytes.len());
             // SAFETY: the text outlives it, and is not written to.
             #[expect(unsafe_code, reason = "memory of the server")]
-            let places = unsafe { Places::new(&piece) };
+            let places = unsafe { IoBuffers::new(&piece) };
             let instead = connection.instead_of(&places).expect("the head is not over");
             assert!(
                 instead.len() <= bytes.len(),

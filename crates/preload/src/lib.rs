@@ -18,8 +18,8 @@
 //!   waited for without bound: a child may have been forked while another thread held it.
 //! - No panic leaves a call.
 //!
-//! - `calls`: the functions of the C library that are stood in for; with `places` and `socket` the only files with unsafe code
-//! - `places`: memory of the server
+//! - `calls`: the functions of the C library that are stood in for; with `io_buffers` and `socket` the only unsafe code
+//! - `io_buffers`: memory of the server
 //! - `watch`: what each kind of call does
 //! - `connection`: a connection, without descriptors
 //! - `answer_head`: the head of an answer as the client must see it
@@ -32,14 +32,14 @@ mod answer_head;
 pub mod calls;
 mod connection;
 mod decide;
-mod places;
+mod io_buffers;
 mod settings;
 mod socket;
 mod table;
 mod tell;
 mod watch;
 
-pub use places::Places;
+pub use io_buffers::IoBuffers;
 pub use watch::{
     Reads, accepted, before_read, before_write, closing, got, sent, sent_by_kernel, shut, start,
 };

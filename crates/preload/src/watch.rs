@@ -2,7 +2,7 @@
 
 use crate::connection::{Connection, LONGEST_HEAD, Reading, Step};
 use crate::decide::{decide, saw_queue};
-use crate::places::Places;
+use crate::io_buffers::IoBuffers;
 use crate::settings::PreloadSettings;
 use crate::socket::Socket;
 use crate::table;
@@ -54,7 +54,7 @@ pub fn accepted(listener: c_int, descriptor: c_int) {
 }
 
 /// The server reads into `places`.
-pub fn before_read(descriptor: c_int, flags: c_int, places: &Places<'_>) -> Reads {
+pub fn before_read(descriptor: c_int, flags: c_int, places: &IoBuffers<'_>) -> Reads {
     let flags = RecvFlags::from_bits_retain(flags.cast_unsigned());
     // What is only looked at is the server's own business.
     if !table::is_watched(descriptor) || places.room() == 0 || flags.contains(RecvFlags::PEEK) {
@@ -75,7 +75,7 @@ pub fn before_read(descriptor: c_int, flags: c_int, places: &Places<'_>) -> Read
 }
 
 /// Takes the `count` bytes that the server has read into `places`; 0 is the stream's end.
-pub fn got(descriptor: c_int, places: &Places<'_>, count: usize) {
+pub fn got(descriptor: c_int, places: &IoBuffers<'_>, count: usize) {
     quietly(|| {
         with(descriptor, |connection| {
             if count == 0 {
@@ -88,7 +88,7 @@ pub fn got(descriptor: c_int, places: &Places<'_>, count: usize) {
 
 /// Looks at the next head, which may have to be waited for, and at those behind it while they are rejected. None if the
 /// server's own call goes on.
-fn next_head(descriptor: c_int, flags: RecvFlags, places: &Places<'_>) -> Option<Result<usize, Errno>> {
+fn next_head(descriptor: c_int, flags: RecvFlags, places: &IoBuffers<'_>) -> Option<Result<usize, Errno>> {
     let socket = Socket::new(descriptor)?;
     // To fill it with zeros would cost more than half of all that is done for a request.
     let mut scratch = [MaybeUninit::uninit(); LONGEST_HEAD];
@@ -169,12 +169,12 @@ fn throw_away(descriptor: c_int, flags: RecvFlags, until: Instant) -> Option<Res
 }
 
 /// The server is about to send the bytes of `places`: what goes to the client instead of the first of them, just as many.
-pub fn before_write(descriptor: c_int, places: &Places<'_>) -> Option<Vec<u8>> {
+pub fn before_write(descriptor: c_int, places: &IoBuffers<'_>) -> Option<Vec<u8>> {
     quietly(|| with(descriptor, |connection| connection.instead_of(places)).flatten())
 }
 
 /// The server has sent the first `count` bytes of `places`, or `instead` of their beginning.
-pub fn sent(descriptor: c_int, places: &Places<'_>, count: usize, instead: Option<Vec<u8>>) {
+pub fn sent(descriptor: c_int, places: &IoBuffers<'_>, count: usize, instead: Option<Vec<u8>>) {
     quietly(|| {
         with(descriptor, |connection| {
             if let Some(instead) = instead {

@@ -10,10 +10,10 @@
 //! decides lives here. A run is a function of its [`Setup`], byte for byte.
 
 mod arrivals;
+mod degraded_paths;
 mod distribution;
 mod fault;
 pub mod front;
-mod heavy_hitters;
 mod plant;
 mod record;
 mod request;
@@ -25,7 +25,7 @@ pub mod workload;
 pub use arrivals::{
     FoundFormat, FoundTimes, LeftOut, LogNotes, LoggedTimes, logged_bytes, logged_times, surge_files, views,
 };
-pub use heavy_hitters::{COUNTERS, Heavy};
+pub use degraded_paths::{COUNTERS, Heavy};
 pub use plant::{Busy, Done, Overflow, Server, Work};
 pub use record::{ClassRow, Held, MOST_ROWS, PlantRow, Recorded, Row};
 pub use request::Request;

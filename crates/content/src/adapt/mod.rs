@@ -11,7 +11,7 @@
 //! with `sparse`, whatever is as at full) the manifest says, and a server that reads it takes the next level's.
 
 mod fonts;
-mod images;
+mod image_copies;
 pub(crate) mod manifest;
 pub(crate) mod output;
 pub(crate) mod trees;
@@ -98,7 +98,7 @@ pub fn adapt(job: &Job, watch: &dyn Watch, fetch: &Fetch<'_>) -> io::Result<Adap
     }
     let views = job.views.as_ref().map(|requests| site.page_views(requests).0);
     let job = &Job { views, ..job.clone() };
-    let images = images::reduce(job, &site, &output, &Known::read(&output.old(MANIFEST)), watch)?;
+    let images = image_copies::reduce(job, &site, &output, &Known::read(&output.old(MANIFEST)), watch)?;
     let fonts = fonts::reduce(job, &site, watch)?;
     let sizes =
         fonts.files.iter().map(|(path, after)| (path.clone(), (site.bytes(path), after.len() as u64)));
@@ -141,7 +141,7 @@ fn check_most_are_there(tree: &Tree, snapshots: usize, before: u64) -> io::Resul
 }
 
 /// What is wrong with files of the site, fonts that cannot be read, and images that are copied although they are large.
-fn problems(job: &Job, site: &Site, images: &images::Images, fonts: &fonts::Fonts) -> Vec<Problem> {
+fn problems(job: &Job, site: &Site, images: &image_copies::Images, fonts: &fonts::Fonts) -> Vec<Problem> {
     let copied = site.dimensions.keys().filter(|path| {
         Kind::is_avif(path) && !job.policy.avif && site.bytes(path) > job.policy.image_limit_bytes
     });

@@ -1,7 +1,7 @@
 //! One tree: every file of the site as it is at a level, with compressed copies beside its texts.
 
 use super::fonts::Fonts;
-use super::images::Images;
+use super::image_copies::Images;
 use super::manifest::TreeEntry;
 use super::{Job, output::Output};
 use crate::parallel::{self, Watch, about};

@@ -167,9 +167,9 @@ impl Capacity {
     }
 }
 
-/// The places that are divided between requests that hold theirs for as long as their clients like, or come before all others,
-/// and the rest. While the number of workers is not known the limit is a guess, or twice a number that was seen to work side
-/// by side: then half of it is divided, for a share of the guess could be all workers that there are.
+/// The places of which streams and exempt requests may have a share. While the number of workers is not known only half of the
+/// limit counts: the limit is a guess then, or twice a number that was seen to work side by side, and a share of a guess could
+/// be all workers that there are.
 fn shared_places(limit: u32, is_known: bool) -> u32 {
     if is_known { limit } else { limit / 2 }
 }

@@ -18,8 +18,8 @@
 //! it was counted.
 
 use crate::admission::expected_wait::{Free, until_free};
+use crate::admission::rank_work::Sum;
 use crate::admission::residual_work::ResidualWork;
-use crate::admission::slot::Sum;
 use crate::admission::unfinished_work::Workers;
 use crate::request::work::Work;
 use crate::time::Instant;

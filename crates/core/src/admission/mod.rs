@@ -7,8 +7,9 @@
 //! - `deadline`, `headroom`: refuses a request that would miss its deadline, with room left for the costliest ones
 //! - `held_workers`: the workers that requests hold for longer than a request with some deadline can wait
 //! - `rule`: which rule decides so: unfinished work, or for comparison `synthetic_utilization` (UC 3) or [`aces`] (AC)
-//! - `unfinished_work`, `slot`, `residual_work`, `expected_wait`, `estimates`: work at a plant, the wait, the cost by type
-//! - `slot_key`, `waiting_by_age`, `site_turns`: which requests a slot is of, their work by age, what other sites take in turn
+//! - `unfinished_work`, `rank_work`, `residual_work`, `expected_wait`, `estimates`: work at a plant, the wait, the cost by type
+//! - `slot_key`, `waiting_by_age`: which requests a slot of unfinished work is of, and their work by age
+//! - `other_sites_work`: what other sites take before a request, where sites take turns
 //! - `lateness`: what became late, and which chance of it is accepted
 //! - `stream_limits`: how many requests may stream at a plant, and how many connections may be upgraded
 
@@ -22,10 +23,10 @@ pub(crate) mod held_workers;
 pub(crate) mod lateness;
 #[cfg(all(test, loom))]
 mod model_check;
+mod other_sites_work;
+pub(crate) mod rank_work;
 pub(crate) mod residual_work;
 pub(crate) mod rule;
-mod site_turns;
-pub(crate) mod slot;
 pub(crate) mod slot_key;
 pub(crate) mod stream_limits;
 pub(crate) mod synthetic_utilization;

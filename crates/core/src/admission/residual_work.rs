@@ -19,7 +19,7 @@
 //! The formula is negative for a request that is in service for much longer than expected, which would hide the work of the
 //! others. So if the sum is negative, each request is taken to be at the mean age instead.
 
-use crate::admission::slot::Sum;
+use crate::admission::rank_work::Sum;
 use crate::request::work::Work;
 use crate::time::Instant;
 use core::sync::atomic::{AtomicU64, Ordering};

@@ -1,11 +1,11 @@
 //! Unfinished work: what a plant has taken on and not yet done, by which `deadline.rs` admits requests.
 //!
 //! Waiting work is summed by *slot*, one for each rank (priority and relative deadline) and, where sites take turns, of each
-//! site (`site_turns.rs`), and one for each class with a delay. Work in service is one sum ([`ResidualWork`]). The wait that
-//! follows from them is in `expected_wait.rs`. Within a priority the earlier deadline goes first. So of the work with a longer
-//! deadline only the part that is older than the difference of the two deadlines is ahead of a request
+//! site (`other_sites_work.rs`), and one for each class with a delay. Work in service is one sum ([`ResidualWork`]). The wait
+//! that follows from them is in `expected_wait.rs`. Within a priority the earlier deadline goes first. So of the work with a
+//! longer deadline only the part that is older than the difference of the two deadlines is ahead of a request
 //! (`waiting_by_age.rs`). The rest is passed, and must still be in time behind the request. What a shorter deadline goes on to
-//! bring is in `Slot::is_passed_by`.
+//! bring is in `RankWork::is_passed_by`.
 //!
 //! A class with a delay has a quota of the workers, which it is given before all ranks but higher priorities
 //! (`scheduling/queue.rs`): its requests are ahead of a request as far as the quota has room, and it takes what it uses of it.
@@ -27,10 +27,10 @@ use crate::admission::expected_wait::{Wait, at_least};
 use crate::admission::headroom::Headroom;
 use crate::admission::held_workers::{FreeWorkers, HeldByDeadline, Holding};
 use crate::admission::lateness::{AcceptedLateness, Lateness};
+use crate::admission::other_sites_work::{Ahead, SiteSlots, by_site};
+use crate::admission::rank_work::RankWork;
 use crate::admission::residual_work::ResidualWork;
 use crate::admission::rule::AdmissionRule;
-use crate::admission::site_turns::{Ahead, SiteSlots, by_site};
-use crate::admission::slot::Slot;
 use crate::admission::slot_key::{NeededSlot, SlotKey};
 use crate::admission::waiting_by_age::IN_NO_PART;
 use crate::promises::Control;
@@ -66,7 +66,7 @@ pub(crate) struct SlotOf {
     held: Option<usize>,
     /// Whether a shorter deadline is of the same priority.
     ages: bool,
-    pub(crate) slot: Arc<Slot>,
+    pub(crate) slot: Arc<RankWork>,
 }
 
 /// The workers of a plant at one moment.
@@ -280,7 +280,7 @@ impl UnfinishedWork {
         self.slot(work).lateness.add(work.cost.mean_us.into());
     }
 
-    fn slot(&self, work: &Work) -> &Slot {
+    fn slot(&self, work: &Work) -> &RankWork {
         &self.slots[usize::from(work.slot)].slot
     }
 

@@ -8,9 +8,9 @@
 //! is a minute, so that a constant load is not tried again and again: then only the model can have changed. Whether the load
 //! fell is judged by the last few seconds, at the largest rate that so few requests allow. A return after which overload comes
 //! again within half a minute doubles the next hold time, up to ten minutes. A load that is next to nothing by the model needs
-//! no hold time. If the relay returned within the minute before the overload it must have fallen, too, since a model may take
-//! any load for nothing. So at constant load there is at most one switch per 30 s after the first return, however wrong the
-//! model is.
+//! no hold time. But if the overload came within a minute after a return, that load must have fallen by a third as well, since
+//! the model that takes it for nothing may be wrong. So at constant load there is at most one switch per 30 s after the first
+//! return, however wrong the model is.
 //!
 //! A second threshold of the response time would not do: CA 4.2 measured that the queue is as short at half of the load as
 //! at nine tenths. A fixed hold time would be too short for a constant load or too long for one that has gone.

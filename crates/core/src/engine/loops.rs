@@ -2,8 +2,8 @@
 
 use crate::actuator::cascade::Cascade;
 use crate::control::cost::class::ClassCosts;
-use crate::control::cost::host::ProcessorLoad;
 use crate::control::cost::rejection::RejectionCost;
+use crate::control::cost::shared_machine::ProcessorLoad;
 use crate::control::deadline::DeadlineLoop;
 use crate::control::deadline::budgets::BudgetLoop;
 use crate::control::delay::DelayLoop;

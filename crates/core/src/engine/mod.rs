@@ -4,15 +4,15 @@
 //! published state that lanes read.
 //!
 //! - `lane`: one thread's side of the engine: what happens to a request at its arrival, start, release and departure
-//! - `timers`, `control_period`, `loops`, `idle`: which loop is due when, what is run then, periods without requests
+//! - `timers`, `control_period`, `loops`, `idle_periods`: which loop is due when, what is run then, idle ones
 //! - `published_state`, `processes`: what loops write and lanes read; the same for the processes of a server, in a mapping
-//! - `reload`, `learned`: brings new promises into force; what is kept for the engine after this one
+//! - `reload`, `learned_state`: brings new promises into force; what is kept for the engine after this one
 //! - `status`: what the status shows
 
 mod control_period;
-mod idle;
+mod idle_periods;
 mod lane;
-mod learned;
+mod learned_state;
 mod loops;
 pub mod processes;
 pub(crate) mod published_state;
@@ -21,7 +21,7 @@ mod status;
 mod timers;
 
 pub use lane::Lane;
-pub use learned::{LearnedClass, LearnedLevel, LearnedPart, LearnedPlant, LearnedSite, LearnedState};
+pub use learned_state::{LearnedClass, LearnedLevel, LearnedPart, LearnedPlant, LearnedSite, LearnedState};
 pub use reload::{Names, Reload};
 
 use crate::admission::aces::RateForecasts;
@@ -36,7 +36,7 @@ use crate::time::Instant;
 use alloc::{string::String, sync::Arc, vec::Vec};
 use core::marker::PhantomData;
 use core::net::IpAddr;
-use idle::Idle;
+use idle_periods::IdlePeriods;
 use loops::{Loops, Sensors};
 use processes::SharedWords;
 use published_state::{PublishedPlant, PublishedState};
@@ -59,7 +59,7 @@ pub struct Engine {
     sensors: Sensors,
     loops: Loops,
     timers: Timers,
-    idle: Idle,
+    idle: IdlePeriods,
     /// Set by a reload, since it may make room for requests that wait.
     reloaded: bool,
 }
@@ -104,7 +104,7 @@ impl Engine {
             sensors: Sensors { counters, ..Sensors::default() },
             loops: Loops::default(),
             timers: Timers::new(promises.control.period),
-            idle: Idle::default(),
+            idle: IdlePeriods::default(),
             reloaded: false,
         };
         engine.reload(promises)?;

@@ -10,11 +10,10 @@
 //! - `normal`: quantiles of the normal distribution
 //! - `service_time`: mean and variance of the service time of a type of requests (AC 3.2)
 //! - `service_histogram`: how the service times of a type are distributed
-//! - `cost_difference`: whether two groups of requests cost differently, and which feature tells
+//! - `type_split`: whether two groups of requests cost differently, and which feature tells
 //! - `size_law`: what each block of a request's body adds to its service time (AC eq. 1)
 
 mod common_fall;
-mod cost_difference;
 mod cost_line;
 mod delay;
 mod level_cost;
@@ -23,9 +22,9 @@ mod service_histogram;
 mod service_time;
 mod size_law;
 mod tracker;
+mod type_split;
 
 pub(crate) use common_fall::CommonFall;
-pub(crate) use cost_difference::{Alike, CostDifference, Moments, best_split, log_time};
 pub use cost_line::LinearModel;
 pub use delay::Traffic;
 pub(crate) use delay::{erlang_c, queue_delay, response_percentile};
@@ -36,3 +35,4 @@ pub(crate) use service_histogram::{ServiceHistogram, TIME_BINS, time_bin};
 pub(crate) use service_time::{Batch, ServiceTime};
 pub(crate) use size_law::{SizeLaw, Sized};
 pub(crate) use tracker::Tracker;
+pub(crate) use type_split::{Alike, CostDifference, Moments, best_split, log_time};

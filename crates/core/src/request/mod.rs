@@ -6,7 +6,7 @@
 //!
 //! - `api`, `reason`, `work`: what a shell hands in and gets back, why a request was treated so, the work that it brings
 //! - `classify`, `hosts`, `pattern`, `normal_path`, [`explain`]: its site and its class, and how they are found, step by step
-//! - `host_name`, `own_places`, `media_type`: what a shell finds in heads: hosts, paths of a level's prefix, event streams
+//! - `host_name`, `level_prefix`, `media_type`: what a shell finds in heads: hosts, paths of a level's prefix, event streams
 //! - `client_hash`: a client by its address, and the keyed hash of it, by which its level is chosen
 //! - `type_rules`, `default_type`, `shape`, `shape_table`: its type, and what else of it may tell its cost
 
@@ -19,9 +19,9 @@ mod default_type;
 pub mod explain;
 mod host_name;
 pub(crate) mod hosts;
+mod level_prefix;
 mod media_type;
 mod normal_path;
-mod own_places;
 mod pattern;
 mod reason;
 pub(crate) mod shape;
@@ -38,8 +38,8 @@ pub use classify::Classifier;
 pub use client_hash::client_address;
 pub use default_type::DefaultType;
 pub use host_name::{host_length, host_of};
+pub use level_prefix::{Authority, Cut, Prefixed};
 pub use media_type::is_event_stream;
 pub use normal_path::{has_dot_segment, normal_path};
-pub use own_places::{Authority, Cut, Prefixed};
 pub use pattern::Pattern;
 pub use reason::Reason;

@@ -7,7 +7,7 @@ use crate::scheduling::precedence::{Order, QueueTurn, Tier};
 use crate::scheduling::queue::Waiting;
 use crate::scheduling::quota::{Quota, TurnRule, WORKER};
 use crate::scheduling::rank::Rank;
-use crate::scheduling::turns::Groups;
+use crate::scheduling::ratio_turns::RatioGroups;
 use crate::time::{Duration, Instant};
 use alloc::{collections::VecDeque, sync::Arc};
 
@@ -57,7 +57,7 @@ impl Fifo {
     }
 
     /// Finds the group with which a class with a ratio exchanges its turns.
-    pub(super) fn join(&mut self, groups: &mut Groups) {
+    pub(super) fn join(&mut self, groups: &mut RatioGroups) {
         let turn = self.quota().map(|quota| quota.turn);
         self.group = match turn {
             Some(TurnRule::Weight { site }) => Some(groups.group(site, self.rank.band)),
@@ -66,7 +66,7 @@ impl Fifo {
     }
 
     /// Where the fifo stands in the choice; `None` if it is empty, or its first request is held.
-    pub(super) fn order(&mut self, now: Instant, groups: &Groups, newest_first: bool) -> Option<Order> {
+    pub(super) fn order(&mut self, now: Instant, groups: &RatioGroups, newest_first: bool) -> Option<Order> {
         self.spends = false;
         let oldest = self.oldest()?;
         let first = if newest_first { self.newest()? } else { oldest };

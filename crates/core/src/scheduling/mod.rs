@@ -9,8 +9,8 @@
 //! - `rank`: the band and the deadline that a request waits with
 //! - `quota`: the workers that a class with a promised delay owns, or the weight of a class with a ratio
 //! - `arrival_gaps`: the times between the arrivals of a class, without idle ones
-//! - `turns`: the list of the turns that classes with a ratio exchange among themselves
-//! - `shares`: the shares by which sites with a contract take turns
+//! - `ratio_turns`: the list of the turns that classes with a ratio exchange among themselves
+//! - `site_shares`: the shares by which sites with a contract take turns
 
 pub(crate) mod arrival_gaps;
 mod fifo;
@@ -21,7 +21,7 @@ mod precedence;
 pub(crate) mod queue;
 pub(crate) mod quota;
 pub(crate) mod rank;
-mod shares;
-mod turns;
+mod ratio_turns;
+mod site_shares;
 
 pub use arrival_gaps::ArrivalGaps;

@@ -11,9 +11,9 @@
 //!    A request that would be late if it waited longer belongs here too, whatever the quota, because the delay loop learns of a
 //!    step of the load from departures only;
 //! 3. by rank: requests inside a contract, other requests of sites with a contract, then sites without one. Sites with a
-//!    contract take turns by their shares (`shares.rs`); within a site, and among sites without a contract, by priority, then
-//!    by deadline, then by arrival. The classes of one site with a ratio exchange their turns (`turns.rs`): the longest
-//!    normalized response time uses the next one;
+//!    contract take turns by their shares (`site_shares.rs`); within a site, and among sites without a contract, by priority,
+//!    then by deadline, then by arrival. The classes of one site with a ratio exchange their turns (`ratio_turns.rs`): the
+//!    longest normalized response time uses the next one;
 //! 4. classes with a delay whose whole quota is in service: they get a worker that would idle otherwise.
 //!
 //! A quota need not be whole. At each choice at which a class has exactly the whole part of its quota in service it earns the
@@ -38,8 +38,8 @@ use crate::scheduling::fifo::{Fifo, OwnClass};
 use crate::scheduling::precedence::{Order, QueueTurn, Tier};
 use crate::scheduling::quota::Quota;
 use crate::scheduling::rank::{Rank, Standing};
-use crate::scheduling::shares::SiteShares;
-use crate::scheduling::turns::Groups;
+use crate::scheduling::ratio_turns::RatioGroups;
+use crate::scheduling::site_shares::SiteShares;
 use crate::time::{Duration, Instant};
 use alloc::{sync::Arc, vec::Vec};
 
@@ -110,7 +110,7 @@ pub(crate) struct Queue {
     fifos: Vec<Fifo>,
     last_ticket: u64,
     /// The turns of classes with a ratio.
-    groups: Groups,
+    groups: RatioGroups,
     /// The shares of sites with a contract.
     shares: SiteShares,
     by_class: Vec<u32>,
@@ -146,7 +146,7 @@ impl Queue {
         Queue {
             fifos: Vec::new(),
             last_ticket: 0,
-            groups: Groups::default(),
+            groups: RatioGroups::default(),
             shares: SiteShares::default(),
             by_class,
             quotas,

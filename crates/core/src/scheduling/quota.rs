@@ -33,8 +33,8 @@ pub(crate) struct Quota {
     pub(crate) turn: TurnRule,
     /// D_ref (ns); the largest number without one.
     pub(crate) target_ns: u64,
-    /// Workers, in 65536ths. Where a plant is given more requests at once than it has workers, the places that they make of
-    /// those (decision 8).
+    /// The quota, in 65536ths of a worker. While a search allows more requests in service than there are workers, it counts
+    /// places: it is then as many times larger as the limit is ([`Capacity`](crate::actuator::capacity::Capacity); decision 8).
     quota: AtomicU32,
     /// One count over all promises of the class: a thread that has not seen a reload yet counts the requests that it starts
     /// and ends in the words from before it.

@@ -8,7 +8,7 @@ use crate::promises::MAX_LEVELS;
 use crate::request::{Outcome, Reason};
 use crate::sync::shared::Shared;
 use crate::telemetry::life_table::PARTS;
-use crate::telemetry::service_shares::SERVICE_PARTS;
+use crate::telemetry::service_by_target::SERVICE_PARTS;
 use crate::telemetry::status::{DurationHistogram, STATUS_CLASSES};
 use alloc::vec::Vec;
 use core::ops::Deref;

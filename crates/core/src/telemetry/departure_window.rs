@@ -18,7 +18,7 @@ use crate::promises::Delay;
 use crate::request::Reason;
 use crate::telemetry::counters::{ClassCounters, Counter, LaneCounters};
 use crate::telemetry::life_table::{Beyond, LifeTable, PARTS};
-use crate::telemetry::service_shares::{SERVICE_PARTS, ServiceShares};
+use crate::telemetry::service_by_target::{SERVICE_PARTS, ServiceByTarget};
 use crate::telemetry::snapshot::sum_over;
 use crate::time::{Duration, Instant};
 use alloc::{collections::VecDeque, sync::Arc};
@@ -221,24 +221,24 @@ impl DepartureWindow {
     }
 
     /// How the service times of the window are distributed up to the promised time.
-    pub(crate) fn service_shares(&self) -> ServiceShares {
+    pub(crate) fn service_shares(&self) -> ServiceByTarget {
         self.shares_of_latest(f64::INFINITY)
     }
 
     /// The same since S last stepped, and of about `least` departures at least.
-    pub(crate) fn present_service_shares(&self, least: f64) -> ServiceShares {
+    pub(crate) fn present_service_shares(&self, least: f64) -> ServiceByTarget {
         let last = self.updates.back().map_or(0, DepartureCounts::ended);
         self.shares_of_latest(least.max(last.wrapping_sub(self.ended_before_step) as f64))
     }
 
-    fn shares_of_latest(&self, departures: f64) -> ServiceShares {
-        let none = ServiceShares { target: self.target, ..ServiceShares::default() };
+    fn shares_of_latest(&self, departures: f64) -> ServiceByTarget {
+        let none = ServiceByTarget { target: self.target, ..ServiceByTarget::default() };
         let Some(last) = self.updates.back() else { return none };
         let is_latest = |own: &&DepartureCounts| last.ended().wrapping_sub(own.ended()) as f64 <= departures;
         let Some(first) = self.updates.iter().rev().take_while(is_latest).last() else { return none };
         let within = |part: usize| last.served_in[part].wrapping_sub(first.served_in[part]) as f64;
         let requests = CountedBetween { first, last }.of(|c| c.released);
-        ServiceShares { requests, within: core::array::from_fn(within), ..none }
+        ServiceByTarget { requests, within: core::array::from_fn(within), ..none }
     }
 
     /// S (s).

@@ -5,7 +5,7 @@
 //!
 //! - `counters`, `snapshot`: what each lane counts, and sums of it, whichever threads, processes or gateways counted
 //! - `measurement`, `monitor`: what one period showed of a class and of a plant, and what makes it of the counters
-//! - `departure_window`, `life_table`, `service_shares`, `histogram`: distributions of response and service times;
+//! - `departure_window`, `life_table`, `service_by_target`, `histogram`: distributions of response and service times;
 //!   `recent_service`: the mean service time of what was released lately
 //! - `heavy_hitters`, `heavy_search`: the clients that carry more than a tenth of their class's load
 //! - `readings`, `unseen_queue`, `place_load`, `status`: what a shell pushes in, what waits unseen, what a gateway tells of its
@@ -22,7 +22,7 @@ pub(crate) mod monitor;
 pub(crate) mod place_load;
 pub(crate) mod readings;
 pub(crate) mod recent_service;
-pub(crate) mod service_shares;
+pub(crate) mod service_by_target;
 pub(crate) mod snapshot;
 pub mod status;
 pub(crate) mod unseen_queue;

@@ -1,8 +1,8 @@
 //! The listen queue of a server that decides inside: its requests cannot be seen, but its length is told.
 //!
 //! A request arrives when a process takes it, so that what is counted is what the server can take, and not what comes, while
-//! requests wait. What has come is what was taken and what the queue has grown by, of each class the part that it has of what
-//! was taken; that what waits is of the same classes is the best guess, and the older ones are taken first.
+//! requests wait. Arrivals are the requests that were taken plus the growth of the queue. That growth is divided among the
+//! classes as what was taken is, since the mix of the queue is not seen; the oldest are taken first.
 
 use crate::telemetry::measurement::ClassMeasurement;
 

@@ -1,7 +1,7 @@
 //! An accepted connection until what is spoken on it is known: it takes its slot, and goes on as that protocol's connection.
 
 use super::peer::{ConnectionSource, is_in};
-use super::{at_accept, connection, handshake, proxied, streams};
+use super::{at_accept, handshake, http1_connection, http2_connection, proxied};
 use crate::client::slots::Slot;
 use crate::listen::accepted::Accepted;
 use crate::transport::protocol::Protocol;
@@ -66,12 +66,12 @@ pub(crate) async fn enter(worker: Rc<Worker>, accepted: Accepted) {
         (io, Protocol::Http1)
     };
     let http2 = match protocol {
-        Protocol::Http1 => connection::run(&guard, io, &source).await,
+        Protocol::Http1 => http1_connection::run(&guard, io, &source).await,
         Protocol::Http2 => Some((io, Vec::new())),
     };
     if let Some((io, first)) = http2 {
         // On the heap, so that the task of a connection of HTTP/1 has no room for it.
-        if let Some(io) = Box::pin(streams::run(&guard, io, first, &source)).await {
+        if let Some(io) = Box::pin(http2_connection::run(&guard, io, first, &source)).await {
             Box::pin(guard.linger(io)).await;
         }
     }

@@ -12,7 +12,7 @@ use crate::http1::rules::HeaderRules;
 use crate::http1::write::{write_field, write_number};
 use crate::settings::{Rewrite, Settings};
 use crate::traces::context::{TRACEPARENT, TraceContext};
-use crate::upstream::loop_mark::LoopMark;
+use crate::upstream::forwarding_loop::LoopMark;
 use plimsoll_core::processes::PlaceLoad;
 use std::io::Write;
 

@@ -15,7 +15,7 @@ use crate::http1::field::Field;
 use crate::http1::request::RequestHead;
 use crate::http1::response::ResponseHead;
 use crate::traces::context::TraceContext;
-use crate::upstream::loop_mark;
+use crate::upstream::forwarding_loop;
 use crate::worker::Worker;
 use plimsoll_core::request::{Reason, Target};
 use std::rc::Rc;
@@ -104,7 +104,7 @@ impl<W: Wire> Way<W> {
             return self.refuse(refusal).await;
         }
         if self.worker.shared.mark.is_on(self.client.inbox.bytes(), &self.head.fields) {
-            return self.turn_away(loop_mark::COME_BACK, requested).await;
+            return self.turn_away(forwarding_loop::COME_BACK, requested).await;
         }
         let Some(mut target) = classified else {
             let refusal = Refusal::with(421, "no site of this gateway has this host");

@@ -11,7 +11,7 @@ use crate::listen::kernel_shed::ShedState;
 use crate::listen::placement::SpareTime;
 use crate::sync::RareNews;
 use crate::transport::tls::server::TlsServer;
-use crate::upstream::loop_mark::LoopMark;
+use crate::upstream::forwarding_loop::LoopMark;
 use plimsoll_core::request::Verdict;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};

@@ -19,9 +19,9 @@ pub use outcome::{Error, Event, Progress, Run, Watch};
 pub use peaks::ArrivalPeaks;
 
 use crate::arrivals::{self, LogNotes, Source};
+use crate::degraded_paths::HeavyPaths;
 use crate::fault::tells_what_is_there;
 use crate::front::{Front, Gateway, Order, ServerProbe};
-use crate::heavy_hitters::HeavyPaths;
 use crate::plant::{Server, Work};
 use crate::record::Recorder;
 use crate::request::Request;

@@ -2,8 +2,8 @@
 
 use super::{ArrivalPeaks, Coming, LOOK, Simulation};
 use crate::arrivals::{LeftOut, LogNotes};
+use crate::degraded_paths::Heavy;
 use crate::front::{Decision, Order};
-use crate::heavy_hitters::Heavy;
 use crate::plant::{Busy, Server};
 use crate::record::{ClassRow, Row};
 use crate::request::Request;

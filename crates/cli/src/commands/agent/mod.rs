@@ -15,7 +15,7 @@ mod counters;
 mod cycle;
 mod messages;
 mod probe;
-mod trial;
+mod sense_check;
 
 use crate::args::{AgentArguments, source};
 use crate::output::failure::Failure;
@@ -41,7 +41,7 @@ pub(crate) fn agent(arguments: &AgentArguments) -> Result<(), Failure> {
     }
     let (probes, source) = check(&agent, chooser.as_ref(), arguments)?;
     if arguments.check {
-        let readings = trial::readings(&agent, (probes, source));
+        let readings = sense_check::readings(&agent, (probes, source));
         return text::print(format_args!(
             "{} is right, and all that it names is as it should be.\n\n{readings}",
             arguments.file.display()

@@ -2,8 +2,8 @@
 //!
 //! The load line leaves room for chance, so a plant rejects nothing while it carries what arrives at the lowest level
 //! (`utilization/laws/carried_load.rs`). Where it is shared, that holds for each group alone: what a group may count on is its
-//! share of the whole capacity instead of its share of the line. A group beyond that is held to its share of the line, while
-//! others are served at more than their lowest level or not: room that it cannot have is no reason to be above the line.
+//! share of the whole capacity instead of its share of the line. A group that needs more than that is held to its share of the
+//! line, whether or not others could still be served at lighter levels: it could have none of the room above the line.
 
 use super::max_min::{Claim, GroupShare, Wants};
 use crate::control::LoadTarget;

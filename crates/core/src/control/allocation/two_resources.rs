@@ -167,8 +167,8 @@ impl TwoResources {
         own.at_most(self.groups[1 - resource][group].solve(*other, self.drain).min(most))
     }
 
-    /// What each group may count on, as [`entitle`] has it, if all want of each resource what the present shares of the other
-    /// one leave: so much of the resource that it uses more that it has its part of both.
+    /// What each group may count on, as [`entitle`] has it, where its demand for each resource is limited by its present share
+    /// of the other one. The two results become one load: that of the resource of which the group gets the smaller part.
     pub(super) fn entitle(&self, capacity: f64, shares: &[GroupShare], entitled: &mut [GroupShare]) {
         let by_resource = [0, 1].map(|resource| {
             let other = |share: &GroupShare| if resource == 0 { share.link } else { share.load };

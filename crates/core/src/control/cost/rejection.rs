@@ -8,7 +8,7 @@
 //! that cost nothing.
 //!
 //! The CPU time of a process holds the kernel's work in its calls, but not that of interrupts. c is in seconds of the whole
-//! machine's processors. What of it counts as time of a plant's workers, which is another unit, `host.rs` says.
+//! machine's processors. What of it counts as time of a plant's workers, which is another unit, `shared_machine.rs` says.
 
 use crate::model::{LinearModel, Served};
 use crate::telemetry::measurement::ClassMeasurement;

@@ -14,7 +14,7 @@
 
 use super::crowded_prefixes::{Crowded, thinned};
 use super::found_conditions::{Features, feature};
-use super::known::KnownRule;
+use super::known_types::KnownRule;
 use crate::model::{Alike, CostDifference, Moments, best_split};
 use crate::promises::DEFAULT_TYPES;
 use crate::request::shape::{DEPTH, Tokens, any_below};
@@ -205,8 +205,8 @@ impl FoundTypes {
     }
 
     /// The types that can be merged, by their index among the rules, and how each differs from the rest of its parent's
-    /// requests. A type within which others were found is one if these are told by longer prefixes than it is, so that
-    /// they need it not.
+    /// requests. A type within which others were found can be merged only if it and all of them are prefixes: the inner ones
+    /// are longer, and match without it.
     fn mergeable(&self) -> impl Iterator<Item = (usize, CostDifference)> {
         let is_prefix = |rule: &KnownRule| usize::from(rule.kind) < DEPTH;
         let needs = move |rule: &KnownRule, other: &KnownRule| {

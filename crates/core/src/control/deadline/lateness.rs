@@ -15,9 +15,9 @@
 //! later answers. What takes too long even alone is not counted as refused, since no greater chance would let it in.
 //!
 //! **No rank is locked out.** While a greater chance is accepted, one request of the rank at a time that would wait for too
-//! long is admitted all the same. So is one, even if it would take too long alone, where next to nothing of a rank is admitted
-//! while lower ranks are served, with pauses of nine times as long as it was in service, which takes a tenth of a worker: its
-//! estimate may be of other requests, or of a server that was slower.
+//! long is admitted all the same. Where next to nothing of a rank is admitted while lower ranks are served, one request at a
+//! time is admitted even if it would take too long alone: its estimate may be of other requests, or of a server that was
+//! slower. A pause of nine times as long as it was in service follows, so that such requests take a tenth of a worker.
 
 use crate::admission::lateness::{AcceptedLateness, Invited, Lateness};
 use crate::model::normal_quantile;

@@ -1,12 +1,12 @@
 //! The loop behind deadlines: learns what admission reads.
 //!
 //! *Observes*: the service times of released requests, by type and level, and the work started at each plant. *Law*: the cost
-//! of each type (`types.rs`, `learned_type.rs`, `service_allowance.rs`, kept by `known.rs`), which types there are where none
-//! is told (`found_types.rs`, `crowded_prefixes.rs`, `found_conditions.rs`), the part of a plant that higher ranks take
-//! (`rates.rs`), which chance of being late is accepted (`lateness.rs`), and which room the costliest requests are left
-//! (`room.rs`). *Gives out*: all, in words that admission shares: [`Estimates`] and [`UnfinishedWork`]. A deadline is decided
-//! on at the arrival of a request. So no budget of a period is used up, and no second queue for the work that a period leaves
-//! over is needed, as AC has them: that work is unfinished as any other.
+//! of each type (`types.rs`, `learned_type.rs`, `service_allowance.rs`, kept by `known_types.rs`), which types there are where
+//! none is told (`found_types.rs`, `crowded_prefixes.rs`, `found_conditions.rs`), the part of a plant that higher ranks take
+//! (`higher_ranks.rs`), which chance of being late is accepted (`lateness.rs`), and which headroom is kept for the costliest
+//! requests (`kept_headroom.rs`). *Gives out*: all, in words that admission shares: [`Estimates`] and [`UnfinishedWork`]. A
+//! deadline is decided on at the arrival of a request, by the work that is unfinished then. So AC's budget of a period has no
+//! counterpart here, nor has its second queue, for the work that a period leaves over.
 //!
 //! `budgets.rs` is another loop: it ends the periods of AC's own admission by budget, which an expert may choose instead.
 
@@ -14,11 +14,11 @@ pub(crate) mod budgets;
 mod crowded_prefixes;
 mod found_conditions;
 mod found_types;
-mod known;
+mod higher_ranks;
+mod kept_headroom;
+mod known_types;
 mod lateness;
 mod learned_type;
-mod rates;
-mod room;
 mod service_allowance;
 mod types;
 
@@ -36,8 +36,8 @@ use crate::time::{Duration, Instant};
 use alloc::{string::String, sync::Arc, vec::Vec};
 use core::cmp::Ordering;
 use found_types::{FoundTypes, room};
-pub use known::{KnownRule, KnownTypeCost, KnownTypes};
-use rates::PlantRates;
+use higher_ranks::PlantRates;
+pub use known_types::{KnownRule, KnownTypeCost, KnownTypes};
 use types::{DeadlinePromise, PromisedTypes, SiteTypes};
 
 /// The loop, for all sites and plants with deadlines.
@@ -64,7 +64,7 @@ impl Loop for DeadlineLoop {
 
     fn step(&mut self, now: Instant, (seconds, plants): Self::Inputs<'_>) {
         self.types.iter_mut().for_each(|types| types.learn(seconds));
-        room::keep_room(&self.types);
+        kept_headroom::keep_headroom(&self.types);
         for (number, unfinished, workers) in plants {
             self.rates[number].follow(unfinished, (now, seconds), workers);
         }

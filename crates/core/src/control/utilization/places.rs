@@ -1,9 +1,10 @@
 //! A server behind a gateway that has its places there taken: what the server may count of its workers' time.
 //!
 //! A request holds a place for S + h: its service S, and its way h to the server and back. The server counts S alone as busy
-//! time, so its U is the part of the gateway's places that is taken, times S / (S + h). The line is held for the larger of the
-//! two: where that is the gateway's part, the server may count `U* counted / told`. That lowers levels only. What even light
-//! pages for all would ask beyond the places, the gateway turns away: a rejection by the server would take a place for h.
+//! time, so its U is the part of the gateway's places that is taken, times S / (S + h). The load line bounds the larger of the
+//! two: the counted one, of the workers, and the reported one, of the gateway's places. Where the second is larger, the set
+//! point of the workers is lowered to `U* counted / reported`, and service levels follow it; rejections keep U*. What even
+//! light pages for all would need beyond the places, the gateway rejects: a rejection by the server would take a place for h.
 
 use super::sense::Sensed;
 use super::{PlantInput, UtilizationLoop};

@@ -12,7 +12,7 @@ use super::served::ServedLoad;
 use super::view::{ClassView, PlantView};
 use crate::control::allocation::Allocation;
 use crate::control::allocation::contracts::ContractShares;
-use crate::control::cost::host::WorkerTime;
+use crate::control::cost::shared_machine::WorkerTime;
 use crate::promises::Promises;
 use crate::promises::registry::Registry;
 use crate::telemetry::status::{PlantStatus, SiteStatus};

@@ -1,4 +1,4 @@
-//! What other sites with a contract take before a request, where sites take turns (`scheduling/shares.rs`).
+//! What other sites with a contract take before a request, where sites take turns (`scheduling/site_shares.rs`).
 //!
 //! A site that waits has its share of the starts, whatever others have waiting. So until the request starts, for each request
 //! of its own site that starts with or before it, another site starts `R_j / R_i` requests: what waits of it, and what it goes

@@ -7,21 +7,21 @@ use std::slice;
 
 /// Pieces of memory, in their order.
 #[derive(Debug)]
-pub struct Places<'a>(&'a [iovec]);
+pub struct IoBuffers<'a>(&'a [iovec]);
 
-impl<'a> Places<'a> {
+impl<'a> IoBuffers<'a> {
     /// # Safety
     /// Each piece may be read and, if it is read into, written for as long as this lives; or its bytes are never asked for.
     pub unsafe fn new(pieces: &'a [iovec]) -> Self {
-        Places(pieces)
+        IoBuffers(pieces)
     }
 
-    /// One piece; see [`Places::new`].
+    /// One piece; see [`IoBuffers::new`].
     pub fn piece(start: *const c_void, length: usize) -> [iovec; 1] {
         [iovec { iov_base: start.cast_mut(), iov_len: length }]
     }
 
-    /// These pieces in place of the first bytes of them, of which there are as many.
+    /// `instead`, followed by these pieces without their first `instead.len()` bytes.
     pub fn behind(&self, instead: &'a [u8]) -> Vec<iovec> {
         let mut skipped = instead.len();
         let rest = self.0.iter().map(|piece| {
@@ -29,7 +29,7 @@ impl<'a> Places<'a> {
             skipped -= from;
             iovec { iov_base: piece.iov_base.wrapping_byte_add(from), iov_len: piece.iov_len - from }
         });
-        Places::piece(instead.as_ptr().cast(), instead.len()).into_iter().chain(rest).collect()
+        IoBuffers::piece(instead.as_ptr().cast(), instead.len()).into_iter().chain(rest).collect()
     }
 
     /// How many bytes there are.
@@ -72,12 +72,12 @@ mod tests {
     fn parts_go_into_pieces_and_come_out_again() {
         let (mut one, mut two) = ([0_u8; 3], [0_u8; 4]);
         let pieces = [
-            Places::piece(one.as_mut_ptr().cast(), one.len()),
-            Places::piece(two.as_mut_ptr().cast(), two.len()),
+            IoBuffers::piece(one.as_mut_ptr().cast(), one.len()),
+            IoBuffers::piece(two.as_mut_ptr().cast(), two.len()),
         ]
         .concat();
         // SAFETY: both arrays outlive it, and are not used otherwise meanwhile.
-        let places = unsafe { Places::new(&pieces) };
+        let places = unsafe { IoBuffers::new(&pieces) };
         assert_eq!((places.room(), places.put(&[b"ab", b"", b"cdef"])), (7, 6));
         assert_eq!(places.first(5).collect::<Vec<_>>(), [&b"abc"[..], b"de"]);
         assert_eq!(places.put(&[b"longer than that"]), 7);

@@ -1,4 +1,4 @@
-//! One stream of a client's HTTP/2 connection ([`streams`](super::streams)): its request's way.
+//! One stream of a client's HTTP/2 connection ([`http2_connection`](super::http2_connection)): its request's way.
 
 use super::lifecycle::Way;
 use crate::client::slots::{EndedStreams, Slot};

@@ -18,7 +18,7 @@ struct Beside {
 }
 
 /// Keeps room at each site for the costliest requests of its priorities at all sites of its plants.
-pub(super) fn keep_room(types: &[SiteTypes]) {
+pub(super) fn keep_headroom(types: &[SiteTypes]) {
     let mut members: Vec<Beside> = Vec::new();
     for site in types {
         for (promise, needs) in site.costliest_by_promise() {

@@ -16,7 +16,7 @@
 //! overload are the same with it and without it; the rate forecast, which is kept as text ([`Engine::rate_forecasts`]).
 
 use super::Engine;
-use crate::control::utilization::learned::{ClassLoopState, LoopState};
+use crate::control::utilization::loop_state::{ClassLoopState, LoopState};
 use crate::control::{KnownContract, KnownTypes, KnownWorkers};
 use crate::model::{CostEstimate, KnownCost, LinearModel};
 use crate::promises::registry::{RegisteredClass, SiteNumbers};

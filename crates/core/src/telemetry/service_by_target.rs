@@ -9,7 +9,7 @@ pub(crate) const SERVICE_PARTS: usize = 16;
 
 /// Requests by the part of D_ref that their service took.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct ServiceShares {
+pub(crate) struct ServiceByTarget {
     /// All requests, longer ones too.
     pub(crate) requests: f64,
     /// Those that took no longer than D_ref, by the part.
@@ -18,7 +18,7 @@ pub(crate) struct ServiceShares {
     pub(crate) target: f64,
 }
 
-impl ServiceShares {
+impl ServiceByTarget {
     /// The share whose service alone takes longer than D_ref; 0 of none.
     pub(crate) fn late(&self) -> f64 {
         let within: f64 = self.within.iter().sum();
@@ -47,13 +47,13 @@ mod tests {
 
     #[test]
     fn late_service_is_counted_and_no_part_of_the_quantile() {
-        let mut shares = ServiceShares { requests: 100.0, target: 1.6, ..ServiceShares::default() };
+        let mut shares = ServiceByTarget { requests: 100.0, target: 1.6, ..ServiceByTarget::default() };
         (shares.within[1], shares.within[4]) = (60.0, 36.0);
         assert!((shares.late() - 0.04).abs() < 1e-12);
         for (part, time) in [(0.0, 0.1), (0.3125, 0.15), (0.625, 0.2), (0.8125, 0.45), (1.0, 0.5)] {
             assert!((shares.quantile(part) - time).abs() < 1e-9, "{part}: {}", shares.quantile(part));
         }
-        let nothing = ServiceShares { target: 1.6, ..ServiceShares::default() };
+        let nothing = ServiceByTarget { target: 1.6, ..ServiceByTarget::default() };
         assert_eq!((nothing.late(), nothing.quantile(0.9)), (0.0, 1.6));
     }
 }

@@ -16,9 +16,9 @@
 //! What connections and their streams hold so is counted by what was measured.
 
 use super::entrance::SlotGuard;
+use super::http2_stream::{self, StreamGuard};
 use super::lifecycle::Way;
 use super::peer::ConnectionSource;
-use super::stream::{self, StreamGuard};
 use crate::client::awaited_clients::AwaitedClient;
 use crate::client::buffers::{LARGE, SMALL};
 use crate::client::inbox::Inbox;
@@ -259,7 +259,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Streams<'_, T> {
         let way = Way::new(worker.clone(), client, self.source);
         let (worker, connection, meter) = (worker.clone(), guard.slot.clone(), self.meter.clone());
         let guard = StreamGuard { worker, slot, connection, open, ended };
-        tokio::task::spawn_local(stream::serve(guard, way, parts, meter));
+        tokio::task::spawn_local(http2_stream::serve(guard, way, parts, meter));
     }
 
     /// Counts what the connection holds, if that has changed or its client has moved something.

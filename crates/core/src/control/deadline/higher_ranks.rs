@@ -2,7 +2,7 @@
 
 use super::lateness::{LatenessLaw, SeenRank};
 use crate::admission::held_workers::HeldWorkers;
-use crate::admission::slot::{HigherRanks, OwnLoad, Slot};
+use crate::admission::rank_work::{HigherRanks, OwnLoad, RankWork};
 use crate::admission::slot_key::SlotKey;
 use crate::admission::unfinished_work::{SlotOf, UnfinishedWork};
 use crate::scheduling::quota::WORKER;
@@ -310,7 +310,7 @@ impl SlotRates {
     }
 
     /// Learns which part of the rank's work is refused.
-    fn follow_refusals(&mut self, slot: &Slot, started: u64) {
+    fn follow_refusals(&mut self, slot: &RankWork, started: u64) {
         let all = slot.headroom.refused_us();
         let refused = all.wrapping_sub(self.last_refused) as f64;
         let admitted = started.wrapping_sub(self.last[0]) as f64;

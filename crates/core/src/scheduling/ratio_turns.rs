@@ -10,9 +10,9 @@ use alloc::{collections::VecDeque, vec::Vec};
 
 /// The groups of a queue: their sites and bands, and for each as many turns as it has requests, in order.
 #[derive(Default)]
-pub(super) struct Groups(Vec<((u16, u16), VecDeque<QueueTurn>)>);
+pub(super) struct RatioGroups(Vec<((u16, u16), VecDeque<QueueTurn>)>);
 
-impl Groups {
+impl RatioGroups {
     /// The number of the group of a site in a band.
     pub(super) fn group(&mut self, site: u16, band: u16) -> usize {
         let known = self.0.iter().position(|(own, _)| *own == (site, band));
@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn a_turn_is_used_once_and_a_request_that_leaves_takes_the_next_one_with_it() {
-        let mut groups = Groups::default();
+        let mut groups = RatioGroups::default();
         let group = groups.group(0, 1);
         assert_ne!(group, groups.group(1, 1));
         [30, 10, 20].iter().for_each(|ms| groups.add(group, turn(*ms)));

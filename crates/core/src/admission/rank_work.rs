@@ -19,7 +19,7 @@ pub(crate) struct Sum {
 
 /// The work of one rank.
 #[derive(Default)]
-pub(crate) struct Slot {
+pub(crate) struct RankWork {
     pub(super) waiting: Sum,
     pub(super) by_age: WaitingByAge,
     pub(super) in_service: AtomicU32,
@@ -91,7 +91,7 @@ impl Sum {
     }
 }
 
-impl Slot {
+impl RankWork {
     /// All that was ever started: work (us), the sum of squares (us^2), and the number of requests.
     pub(crate) fn started(&self) -> [u64; 3] {
         let (work, squares) = self.started.get();
@@ -144,11 +144,11 @@ impl Slot {
         self.by_age.subtract(work.ring_part, work.cost.mean_us.into());
     }
 
-    /// Adds what another rank of the same priority goes on to bring before requests of this one. Its deadlines are the earlier
-    /// ones for the difference of the two only, but if it takes less of the plant it is counted as a higher priority. If it
-    /// takes more and many of its requests are refused, it takes what others leave, and yields to them. What it takes includes
-    /// what is refused of it, up to what this rank takes: else a rank with a longer deadline, which is the first to be admitted
-    /// to any time, would leave it nothing.
+    /// Adds the work that another rank of the same priority, with a shorter deadline, will still bring before requests of this
+    /// one. If it takes less of the plant than this rank, all of that work counts, as that of a higher priority would. The more
+    /// it takes, the shorter is the time for which its arrivals count, down to the difference of the two deadlines; and the
+    /// more of them are refused, the less they count. Its refused work counts as taken, up to what this rank takes: else a rank
+    /// with a longer deadline, which finds room first, would leave it nothing.
     pub(super) fn is_passed_by(&self, other: &SlotOf, rank: Rank, same: &mut SamePriority) {
         let sooner_us = rank.deadline_ns.saturating_sub(other.key.rank.deadline_ns) as f64 / 1e3;
         if sooner_us > 0.0 {

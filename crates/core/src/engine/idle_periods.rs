@@ -11,10 +11,10 @@ use crate::time::{Duration, Instant};
 
 /// The idle periods.
 #[derive(Default)]
-pub(crate) struct Idle {
+pub(crate) struct IdlePeriods {
     /// Whether a period without requests is idle: no class is degraded, and the search for heavy clients has nothing to do.
     pub(crate) may_be_idle: bool,
-    /// Idle periods of which the loops were not told yet.
+    /// IdlePeriods periods of which the loops were not told yet.
     pub(crate) periods: u32,
 }
 
