@@ -256,7 +256,10 @@ impl Engine {
         let own @ PublishedPlant { gate, queue, capacity, .. } = &state.plants[plant];
         gate.waiting_by_class(&mut self.sensors.waiting);
         self.sensors.unseen.add_waiting(self.sensors.classes.measurements(), &mut self.sensors.waiting);
-        let (counted, reported) = self.sensors.plants[plant].observe(&self.sensors.counters, plant);
+        let monitor = &mut self.sensors.plants[plant];
+        let (counted, reported) = monitor.observe(&self.sensors.counters, plant);
+        monitor.learn_service(&counted, self.timers.seconds * f64::from(capacity.workers()));
+        let service_seconds = monitor.service_seconds();
         self.bound_server_queue(plant);
         let (loops, waiting) = (&mut self.loops, &self.sensors.waiting);
         let measured = Measurement {
@@ -270,6 +273,7 @@ impl Engine {
             waiting,
             workers: capacity.workers(),
             serving: capacity.serving(),
+            service_seconds,
         };
         loops.utilization[plant].learn_steps(&measured, &mut loops.costs);
         let input = PlantInput {
@@ -323,7 +327,7 @@ impl Engine {
                 shortest_deadline: *shortest_deadline,
                 has_ratio: self.loops.ratios.is_at(plant),
             };
-            let service_seconds = self.sensors.plants[plant].service_seconds;
+            let service_seconds = self.sensors.plants[plant].service_seconds();
             capacity.set_most_for_times(times.most_in_service(capacity.workers(), service_seconds));
         }
     }

@@ -71,4 +71,6 @@ pub(crate) struct Measurement<'a> {
     pub(crate) workers: u32,
     /// How many requests the plant works on at once: its workers, or fewer while the search for them tries that.
     pub(crate) serving: u32,
+    /// What a request of late took of a worker, without its wait in the server (s); `None` before the first was released.
+    pub(crate) service_seconds: Option<f64>,
 }

@@ -190,8 +190,35 @@ impl ClassMonitor {
 pub(crate) struct PlantMonitor {
     totals: PlantSnapshot,
     pub(crate) reported: ReportedMean,
-    /// What a request took of a worker in the last period in which any ended (s).
-    pub(crate) service_seconds: Option<f64>,
+    service: WorkerSeconds,
+}
+
+/// What a request takes of a worker: the mean of the last period in which the workers were mostly busy. One in which they were
+/// less busy counts for less: an idle server that is asked for its health tells nothing of what the requests of a crowd take.
+#[derive(Clone, Copy, Debug, Default)]
+struct WorkerSeconds {
+    /// The weighted sum of the means (s), and the sum of their weights.
+    sum: f64,
+    weight: f64,
+    /// Busy time and the time of all workers (s) since requests were last released.
+    busy: f64,
+    capacity: f64,
+}
+
+/// The busy part of the workers' time from which a period counts in full.
+const MOSTLY_BUSY: f64 = 0.5;
+
+impl WorkerSeconds {
+    fn learn(&mut self, counted: &PlantSnapshot, capacity: f64) {
+        self.busy += counted.busy_ns as f64 * 1e-9;
+        self.capacity += capacity;
+        if counted.releases > 0 && self.capacity > 0.0 {
+            let weight = (self.busy / self.capacity / MOSTLY_BUSY).min(1.0);
+            self.sum += weight * (self.busy / counted.releases as f64 - self.sum);
+            self.weight += weight * (1.0 - self.weight);
+            (self.busy, self.capacity) = (0.0, 0.0);
+        }
+    }
 }
 
 impl PlantMonitor {
@@ -204,16 +231,41 @@ impl PlantMonitor {
         let totals = PlantSnapshot::sum(lanes, plant);
         let counted = totals.since(&self.totals);
         self.totals = totals;
-        if counted.releases > 0 {
-            self.service_seconds = Some(1e-9 * counted.busy_ns as f64 / counted.releases as f64);
-        }
         (counted, self.reported.take())
+    }
+
+    /// Takes a period in which the workers had so much time (s).
+    pub(crate) fn learn_service(&mut self, counted: &PlantSnapshot, capacity: f64) {
+        self.service.learn(counted, capacity);
+    }
+
+    /// What a request of late took of a worker, without its wait in the server (s); `None` before the first was released.
+    pub(crate) fn service_seconds(&self) -> Option<f64> {
+        (self.service.weight > 0.0).then_some(self.service.sum / self.service.weight)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_request_takes_is_told_by_busy_periods() {
+        let period = |releases, busy_ns| PlantSnapshot { releases, busy_ns, ..PlantSnapshot::default() };
+        let mut monitor = PlantMonitor::default();
+        monitor.learn_service(&period(0, 500_000_000), 8.0);
+        assert_eq!(monitor.service_seconds(), None);
+        // One worker was busy for two periods, and released one request at the end.
+        monitor.learn_service(&period(1, 1_000_000_000), 8.0);
+        assert!((monitor.service_seconds().unwrap() - 1.5).abs() < 1e-9);
+        monitor.learn_service(&period(100, 4_000_000_000), 8.0);
+        assert!((monitor.service_seconds().unwrap() - 0.04).abs() < 1e-9, "the workers were half busy");
+        for _ in 0..60 {
+            monitor.learn_service(&period(2, 2_000_000), 8.0);
+        }
+        let quiet = monitor.service_seconds().unwrap();
+        assert!((0.037..0.04).contains(&quiet), "a minute of health checks: {quiet}");
+    }
 
     #[test]
     fn a_period_is_measured_from_the_counters_and_an_empty_one_is_zeros() {

@@ -181,7 +181,7 @@ impl Loop for UtilizationLoop {
         self.status.come_again = (returns.soonest, returns.latest);
         status::write_sites(&mut self.sites, served, demand);
         let rejects = allocation.rejects || allocation.did_reject;
-        let healthy_wait = observation::healthy_wait(plant, &input, &self.sensed);
+        let healthy_wait = observation::healthy_wait(&input, &self.sensed);
         // Where the order of arrival is kept, nothing else keeps waits short while the capacity is not known.
         let bounds_waits = if plant.has_ratio() { allocation.lasts() } else { allocation.lasts() && known };
         PlantOutput {
@@ -190,7 +190,7 @@ impl Loop for UtilizationLoop {
             returns,
             rejected: rejects.then_some(RejectedClasses { view: plant, allocation }),
             longest_wait: bounds_waits
-                .then_some(LONGEST_UNPROMISED_WAIT.max(sensed.service_time).max(healthy_wait)),
+                .then_some(LONGEST_UNPROMISED_WAIT.max(sensed.usual_service()).max(healthy_wait)),
             usual_costs: UsualCosts { view: plant, costs: &self.costs, service_time: sensed.service_time },
             contracts: (core::mem::take(&mut self.contracts.changed))
                 .then_some(HeldContracts { view: plant, contracts: &self.contracts }),

@@ -19,7 +19,7 @@ const DISREGARDED_BACKLOG: f64 = 0.25;
 /// be rejected where lighter pages for more clients would fit.
 const DEGRADES_AT: f64 = 0.95;
 
-/// The part of the longest wait for which requests without a promised time may wait behind what a pause has left.
+/// The part of the longest wait for which requests may wait behind what a pause has left.
 const TOLERATED_WAIT: f64 = 0.5;
 
 /// The least part of its workers' time that a server counts where its listen queue is never empty because of what it serves.
@@ -72,13 +72,29 @@ pub(super) struct StagesBefore<'a> {
 /// How many requests wait now and then on a healthy day, however long they take.
 const HEALTHY_QUEUE: f64 = 8.0;
 
-/// How long that many wait; nothing where a class was promised a time, for which the queue must be short.
-pub(super) fn healthy_wait(plant: &PlantView, input: &PlantInput<'_>, sensed: &Sensed) -> Duration {
-    if plant.promised.set_point >= 1.0 {
-        return Duration::ZERO;
+/// How many wait by chance alone: at 0.9 of the capacity, one in a thousand finds as many.
+const CHANCE_QUEUE: f64 = 64.0;
+
+/// How long the queue of a healthy day makes a request wait.
+pub(super) fn healthy_wait(input: &PlantInput<'_>, sensed: &Sensed) -> Duration {
+    Duration::from_secs_f64(HEALTHY_QUEUE * worker_share(input, sensed)).min(input.max_wait)
+}
+
+/// What a request takes of the whole plant (s).
+fn worker_share(input: &PlantInput<'_>, sensed: &Sensed) -> f64 {
+    sensed.worker_seconds / f64::from(input.measured.workers.max(1))
+}
+
+/// For how many periods requests may wait while the plant carries what comes. Where times are promised, a few requests make chance;
+/// it is nothing where promised delays are missed, or the queue itself rejects requests that would be late.
+fn tolerated_backlog(plant: &PlantView, input: &PlantInput<'_>, sensed: &Sensed) -> f64 {
+    let period = input.measured.nominal_seconds;
+    let most = TOLERATED_WAIT * input.max_wait.as_secs_f64() / period;
+    match plant.promised.set_point < 1.0 {
+        true => most,
+        false if input.sheds || input.set_point_reduction > 0.0 => 0.0,
+        false => most.min(CHANCE_QUEUE * worker_share(input, sensed) / period),
     }
-    let each = sensed.worker_seconds() / f64::from(input.measured.workers.max(1));
-    Duration::from_secs_f64(HEALTHY_QUEUE * each).min(input.max_wait)
 }
 
 /// How long a request that starts now waits in the server, in services.
@@ -110,11 +126,10 @@ impl<'a> Observation<'a> {
         let full_at = Some(sensed.utilization).filter(|counted| is_full && *counted >= LEAST_COUNTED);
         let period = input.measured.nominal_seconds;
         let wait_periods = input.max_wait.as_secs_f64() / period;
-        let service_periods = sensed.service_time.as_secs_f64() / period;
-        let healthy_wait = healthy_wait(plant, input, sensed).as_secs_f64() / period;
-        let tolerated_backlog =
-            if plant.promised.set_point < 1.0 { TOLERATED_WAIT * wait_periods } else { 0.0 };
+        let service_periods = sensed.usual_service().as_secs_f64() / period;
+        let healthy_wait = healthy_wait(input, sensed).as_secs_f64() / period;
         let fills = whole >= 1.0 && input.sheds;
+        let tolerated_backlog = tolerated_backlog(plant, input, sensed);
         let degrades = fills && stages.demand.top > 1 && stages.demand.offered(1.0, 0.0) < lowered;
         // Below the line nothing is rejected, whatever chance may make of the load.
         let is_crowded = stages.demand.offered(1.0, 0.0) > whole;

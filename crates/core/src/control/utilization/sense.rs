@@ -14,16 +14,13 @@ pub(crate) struct Sensed {
     pub(crate) utilization: f64,
     /// Mean service time; zero if nothing was released.
     pub(crate) service_time: Duration,
-    /// The time that workers were busy of late (s), and the requests that were released in it.
-    pub(super) worked: (f64, f64),
+    /// What a request of late took of a worker, without its wait in the server (s); zero before the first.
+    pub(super) worker_seconds: f64,
     /// For how long all workers have been busy and released nothing (s).
     pub(crate) silent_seconds: f64,
     /// Whether the plant answers slower than its limit (CA 4.2.1).
     pub(crate) too_slow: bool,
 }
-
-/// What is kept of earlier work in a period in which requests were released: the last ten such periods count most.
-const KEPT: f64 = 0.9;
 
 impl Sensed {
     /// Senses a period. `before` is what the period before showed, and `rejection_cost` is what of c is time of the workers.
@@ -47,12 +44,6 @@ impl Sensed {
         };
         let mean_ns = measured.counted.service_ns.checked_div(measured.counted.releases).unwrap_or(0);
         let service_time = Duration::from_nanos(mean_ns);
-        let kept = if measured.counted.releases > 0 { KEPT } else { 1.0 };
-        let (seconds, releases) = before.worked;
-        let worked = (
-            kept * seconds + measured.counted.busy_ns as f64 * 1e-9,
-            kept * releases + measured.counted.releases as f64,
-        );
         // While a plant whose workers are all busy releases nothing, its response time is at least the time since its last
         // release. Fewer requests may each take long, and the next one does not wait for them.
         let silent = measured.counted.releases == 0 && measured.in_service >= measured.serving;
@@ -62,15 +53,16 @@ impl Sensed {
         Sensed {
             utilization: sensed.max(link).min(1.0),
             service_time,
-            worked,
+            worker_seconds: measured.service_seconds.unwrap_or(0.0),
             silent_seconds,
             too_slow: limit.is_some_and(|limit| answers_after > limit.as_secs_f64()),
         }
     }
 
-    /// What one request of late has taken of one worker (s), without its wait in the server; zero before the first.
-    pub(crate) fn worker_seconds(&self) -> f64 {
-        if self.worked.1 > 0.0 { self.worked.0 / self.worked.1 } else { 0.0 }
+    /// The mean service time of the period, or that of before if nothing was released.
+    pub(crate) fn usual_service(&self) -> Duration {
+        let before = Duration::from_secs_f64(self.worker_seconds);
+        if self.service_time > Duration::ZERO { self.service_time } else { before }
     }
 }
 

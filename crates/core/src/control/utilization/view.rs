@@ -288,6 +288,7 @@ pub(crate) mod by_hand {
             waiting,
             workers: 4,
             serving: 4,
+            service_seconds: None,
         }
     }
 

@@ -55,7 +55,7 @@ pub(crate) struct Observation<'a> {
     pub wait_periods: f64,
     /// Mean service time of a request, in periods.
     pub service_periods: f64,
-    /// The backlog that waits now and then on a healthy day, in periods of work, where no class was promised a time; else 0.
+    /// The backlog that waits now and then on a healthy day, in periods of work; at most the tolerated one.
     pub healthy_backlog: f64,
     /// The work of one request of each connection that sent one within a second (s of the plant): so much can wait at once.
     /// A request whose connection is not known counts as one. Infinite where no connection has sent several.
@@ -68,8 +68,7 @@ pub(crate) struct Observation<'a> {
     /// How many workers there may be, as a multiple of their number: more than 1 where it is found and not yet sure. Too low a
     /// number would turn away what shows that it is too low.
     pub possible_workers: f64,
-    /// The backlog that may wait while the plant carries the arriving load at the lowest level, in periods of work,
-    /// where no class was promised a time; else 0.
+    /// The backlog that may wait while the plant carries the arriving load at the lowest level, in periods of work.
     pub tolerated_backlog: f64,
     /// Whether most waiting requests have no promise of their own, and the queue itself answers those that wait too long. Then
     /// what waits is no reason to reject what comes.
