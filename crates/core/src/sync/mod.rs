@@ -1,5 +1,7 @@
 //! Room: what threads share safely.
 //!
+//! *In*: a value that several threads use. *Out*: the same value behind a lock, a generation, a reference or an atomic word.
+//!
 //! - `lock`: the one mutex
 //! - `published`: a value that one thread replaces and the others follow
 //! - `shared`: a reference to words on the heap or in a mapping

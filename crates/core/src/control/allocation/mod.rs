@@ -1,5 +1,7 @@
 //! The allocator: turns the target of a law into the service level of each class.
 //!
+//! *In*: a law's target, and a plant's demand by site and group. *Out*: an [`Allocation`], m of the plant and by group.
+//!
 //! `contracts` says what each contract may spend where they do not all fit, `max_min` shares a load out among sites (contracts
 //! first, by priority inside each site, what is left by weight), `two_resources` does so where sites differ in the resource
 //! that they use more, and `next_level` finds the m at which each part offers its load. Where one site of one priority without

@@ -1,5 +1,7 @@
 //! A lane: one thread's side of the engine, through which its requests arrive, start, release and depart.
 //!
+//! *In*: a request, from its arrival to its departure. *Out*: its level or its refusal, and verdicts on requests that waited.
+//!
 //! - `arrive`: the steps of an arriving request; admits or refuses it
 //! - `give_level`: gives it its level: the highest inside a contract, else that of its client
 //! - `place`: puts an admitted request into service or into the queue, or turns it away because the queue is full

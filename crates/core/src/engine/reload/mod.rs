@@ -1,5 +1,7 @@
 //! New promises for a running engine: validated as a whole, then brought into force at once, keeping what was learned.
 //!
+//! *In*: promises. *Out*: a [`Reload`] with their numbers; once it is applied, the [`Changes`] and the next published state.
+//!
 //! Plants, sites and classes are known by name. Those that stay keep their numbers, counters, rates, costs, bias and heavy
 //! clients. m stays between the same two levels, by name, and a level that stays at its plant keeps its cost. A class, site or
 //! plant that is no longer promised keeps its number and its counters until the process ends, so that its last requests are

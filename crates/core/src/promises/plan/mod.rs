@@ -1,5 +1,7 @@
 //! The capacity plan: whether all contracts together can be kept (UC 5.1).
 //!
+//! *In*: promises, and the costs of sites as far as they are known. *Out*: a [`PlantPlan`] with a verdict for each plant.
+//!
 //! A contract of R requests and W bytes per second takes `U* = a R + b W` of its plant. Where the gateway shares the plant's
 //! machine, a rejection costs it c too: a *reserve* of c times the promised rates is set aside, so that as many requests again
 //! as are promised can be rejected without touching a contract. The sum must not exceed a *ceiling*: the operator's; else the

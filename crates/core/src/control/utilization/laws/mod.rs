@@ -1,5 +1,7 @@
 //! The laws of the service level: from what a law observes to a target.
 //!
+//! *In*: the [`Observation`] of a period. *Out*: a [`LawTarget`], which only the allocation turns into levels.
+//!
 //! - `feed_forward`: the default: the m that the demand solves for, corrected by PI; `carried_load`: when it rejects nothing
 //! - `paper`: the PI law of UC 4.4 as printed, for comparison
 //!
