@@ -71,7 +71,7 @@ def ask(port, request):
     """All that comes back."""
     answer = b""
     with socket.create_connection(("127.0.0.1", port)) as client:
-        # Who waits for more than was sent gives no answer.
+        # A proxy that waits for more than was sent gives no answer.
         client.settimeout(1)
         try:
             client.sendall(request)

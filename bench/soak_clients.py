@@ -30,7 +30,7 @@ class Clients:
 
     def __init__(self, ports, rate, seed):
         self.rate, self.random = rate, random.Random(seed)
-        # Whose certificate it is, is judged elsewhere.
+        # The name in the certificate is judged elsewhere.
         context = ssl.create_default_context()
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
         # By whether it speaks TLS.
