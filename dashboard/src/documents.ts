@@ -21,7 +21,7 @@ service_level: number,
 service_level_of_contract: number | null,
 /** m at each upstream that serves levels of it. */
 service_level_by_upstream: { [key in string]: number },
-/** Its levels, the lowest quality first. */
+/** The class's levels, the lowest quality first. */
 levels: Array<LevelDocument>,
 /** Requests that arrived in the last control period. */
 request_rate_per_second: number,
@@ -32,9 +32,9 @@ bandwidth_bytes_per_second: number,
 queue_delay_seconds: number | null,
 /** The mean time from arrival to the server's last byte in the last control period. */
 response_time_seconds: number,
-/** Its promise of response times; null without one. */
+/** The class's promise of response times; null without one. */
 promise: PromiseDocument | null,
-/** Its deadline; null without one. */
+/** The class's deadline; null without one. */
 deadline: DeadlineDocument | null,
 /** What its requests cost. */
 model: ModelDocument,
@@ -122,7 +122,7 @@ name: string,
 within: string,
 /** Patterns of its paths. */
 path: Array<string>,
-/** Its methods. */
+/** Methods of its requests. */
 method: Array<string>,
 /** Names of keys that its queries have. */
 query: Array<string>, };
@@ -168,9 +168,9 @@ workers_per_error: number,
 integral_workers: number, };
 
 export type LevelDocument = {
-/** Its number, from 1. */
+/** The level's number, from 1. */
 level: number,
-/** Its name. */
+/** The level's name. */
 name: string,
 /** What one request takes of the upstream's whole time; null before it is known. */
 cost_seconds: number | null,
@@ -188,7 +188,7 @@ confidence: number,
 frozen: boolean, };
 
 export type OperatorEvent = {
-/** Its number, from 1. */
+/** The event's number, from 1. */
 number: number,
 /** When (s, Unix time). */
 unix_seconds: number,
@@ -196,7 +196,7 @@ unix_seconds: number,
 kind: EventKind,
 /** What it is about, such as a class or an upstream; empty if about the gateway. */
 subject: string,
-/** It in words. */
+/** The event in words. */
 text: string, };
 
 export type PlacesDocument = {
@@ -208,7 +208,7 @@ told_seconds_ago: number | null,
 set_point_reduction: number | null, };
 
 export type PlanDocument = {
-/** Its name in the configuration. */
+/** The upstream's name in the configuration. */
 upstream: string,
 /** The part of it that contracts may promise together. */
 ceiling: number,
@@ -224,7 +224,7 @@ guarantees: Array<GuaranteeDocument>,
 delays: Array<DelayDocument>, };
 
 export type PlantDocument = {
-/** Its name in the configuration. */
+/** The upstream's or folder's name in the configuration. */
 name: string,
 /** How many requests it works on at once: of the share that is there. */
 workers: number,
@@ -237,7 +237,7 @@ limit: number | null,
 limit_reason: string | null,
 /** The share of it that is there, by its servers in use. */
 available: number,
-/** Its utilization, of the last control period. */
+/** The utilization in the last control period. */
 utilization: UtilizationDocument,
 /** The service level m that its loop asks for, from 0 to the number of levels. */
 service_level: number,
@@ -262,7 +262,7 @@ service_time_seconds: number,
 /** What a gateway tells a server that decides itself of its places there, in either of them; null where nothing is
  * told. */
 places: PlacesDocument | null,
-/** Its servers; a folder has none. This and what follows is null in a controller, which runs inside the server. */
+/** The servers; a folder has none. This and what follows is null in a controller, which runs inside the server. */
 servers: Array<ServerDocument> | null,
 /** Whether all servers are out of use, and so all are used. */
 all_servers_out: boolean | null,
@@ -314,7 +314,7 @@ class: string,
 upstream: string,
 /** What was promised. */
 guarantee: string,
-/** The same figure now. */
+/** The promised figure as it is now. */
 now: string,
 /** What is left, as a part of what was promised; below zero, to -1, if it is exceeded. `None` where there is no such
  * figure. */
@@ -343,9 +343,9 @@ reasons: { [key in string]: number },
 failed: number,
 /** The median of response times; null if there were none. */
 response_p50_seconds: number | null,
-/** Their 95th percentile. */
+/** The 95th percentile of response times. */
 response_p95_seconds: number | null,
-/** Their 99th percentile. */
+/** The 99th percentile of response times. */
 response_p99_seconds: number | null, };
 
 export type ServerDocument = {
@@ -371,7 +371,7 @@ unreachable: number,
 ejections: number, };
 
 export type SiteDocument = {
-/** Its name in the configuration. */
+/** The site's name in the configuration. */
 name: string,
 /** The upstream or folder that serves its highest level. */
 upstream: string | null,

@@ -91,7 +91,7 @@ impl Gateway {
         Gateway::start_after(&mut Before::default(), settings, promises)
     }
 
-    /// The same, on sockets that listen already, going on from what an earlier gateway has learned.
+    /// Starts on sockets that listen already, going on from what an earlier gateway has learned.
     ///
     /// # Errors
     /// As [`start`](Gateway::start).
@@ -311,9 +311,9 @@ impl Gateway {
         self.finish(Duration::ZERO, timeout)
     }
 
-    /// The same, for a gateway whose sockets another process accepts from. The operator's listener is given up at once. Idle
-    /// connections have `grace` to send one more request, whose answer ends them: a client that sends in the moment in which an
-    /// idle connection is ended would lose its request.
+    /// [Drains](Self::drain) a gateway whose sockets another process accepts from. The operator's listener is given up at once.
+    /// Idle connections have `grace` to send one more request, whose answer ends them: a client that sends in the moment in
+    /// which an idle connection is ended would lose its request.
     pub fn hand_over(mut self, grace: Duration, timeout: Duration) -> bool {
         self.is_replaced = true;
         if let Some(operator) = &mut self.operator {

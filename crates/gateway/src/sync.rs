@@ -39,7 +39,7 @@ struct TroubleSeen {
 }
 
 impl TroubleNews {
-    /// It fails for this reason now, or no longer. Another reason than before is news.
+    /// The reason for which something fails now, if it does. Another reason than before is news.
     pub(crate) fn put(&self, why: Option<String>) {
         let mut trouble = lock(&self.0);
         if why.is_some() && why != trouble.known {

@@ -22,7 +22,7 @@ pub(crate) struct ReturnTimes {
     pub(crate) latest: Duration,
 }
 
-/// The same in a word: milliseconds, the soonest above.
+/// [`ReturnTimes`] in a word: milliseconds, the soonest above.
 #[derive(Debug, Default)]
 #[repr(transparent)]
 pub(crate) struct AtomicReturnTimes(AtomicU64);

@@ -321,16 +321,16 @@ pub(crate) struct OwnTime {
 /// The chance of a request that does not wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Alone {
-    /// It is likely to be in time.
+    /// The request is likely to be in time.
     Likely,
-    /// It is more often in time than late.
+    /// The request is more often in time than late.
     Even,
-    /// It is more often late.
+    /// The request is more often late.
     Late,
 }
 
 impl OwnTime {
-    /// Its mean, and by how much more it needs.
+    /// What the request needs: its mean, and by how much more.
     pub(crate) fn needs(self, mean_us: f64) -> Needs {
         let needs = f64::from(self.needs_us);
         let mean = mean_us.min(needs);

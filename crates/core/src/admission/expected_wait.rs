@@ -69,7 +69,7 @@ impl SamePriority {
         self.until = self.brings / self.part.max(f64::MIN_POSITIVE);
     }
 
-    /// The same as a part of the workers that are free.
+    /// What the requests bring, as a part of the workers that are free.
     pub(super) fn of_free(self, times: f64) -> Self {
         let SamePriority { part, until, brings, noise_us } = self;
         SamePriority { part: part * times, until, brings: brings * times, noise_us: noise_us * times * times }

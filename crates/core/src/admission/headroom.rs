@@ -24,7 +24,7 @@ pub(super) struct Costliest {
     /// another the largest margin.
     mean_us: AtomicU32,
     margin_us: AtomicU32,
-    /// The same of requests whose size or cost was told.
+    /// What the costliest requests whose size or cost was told need.
     told: [Longest; 2],
 }
 

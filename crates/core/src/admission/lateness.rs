@@ -35,9 +35,9 @@ impl AcceptedLateness {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Invited {
     None,
-    /// Those that would wait for too long.
+    /// Requests that would wait for too long.
     Waiting,
-    /// Those that would take too long even alone, too.
+    /// Requests that would take too long even alone, too.
     Any,
 }
 

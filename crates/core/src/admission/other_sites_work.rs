@@ -22,7 +22,7 @@ pub(super) struct SiteSlots {
 /// The work ahead of a request.
 #[derive(Default)]
 pub(super) struct Ahead {
-    /// Its sum, and the variance of that.
+    /// The sum of the work, and its variance.
     pub(super) work_us: f64,
     pub(super) variance: f64,
     /// The work by the life of its requests in service.

@@ -8,9 +8,9 @@ use alloc::sync::Arc;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SlotKey {
     pub(crate) rank: Rank,
-    /// Its site, where sites take turns.
+    /// The requests' site, where sites take turns.
     pub(super) site: Option<u16>,
-    /// Its class, if that has a delay.
+    /// The requests' class, if that has a delay.
     pub(crate) quota_of: Option<u16>,
 }
 

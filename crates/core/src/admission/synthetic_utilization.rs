@@ -19,7 +19,7 @@
 //! reuse their words. So a request counts for up to a thirty-second of its deadline too long, and nothing leaks. Work is
 //! reserved before the sum is taken, as for unfinished work.
 //!
-//! It is not the default, because it serves less. With small requests before one worker it serves as much as admission by
+//! The rule is not the default, because it serves less. With small requests before one worker it serves as much as admission by
 //! unfinished work at an offered load of twice the capacity, with shorter waits, but 7 % less at the capacity; before 64
 //! workers, which are seldom all idle so that the sum is seldom reset, a tenth less at both. With requests of a fifth of the
 //! deadline it leaves a quarter of the server unused, and a request whose cost is above 0.58 of the deadline of all

@@ -5,7 +5,7 @@
 //! the deadline, after which no request waits any more, so that a word is empty when its turn comes again. A request's work
 //! stays in its part of the ring.
 //!
-//! The rest of this work is passed by the request. It was admitted, and must still be in time behind that.
+//! A request passes work that is younger. That work was admitted, and must still be in time behind the request.
 
 use crate::time::Instant;
 use core::ops::RangeInclusive;

@@ -44,7 +44,7 @@ impl Probe {
     }
 }
 
-/// This many late answers in succession are overload.
+/// The late answers in succession that are overload.
 const RUNNING: u64 = 2;
 /// The part of the queue that may be full.
 const NEARLY_FULL: f64 = 0.9;

@@ -1,8 +1,8 @@
 //! One controller for the processes of a server: an engine that ticks in a process of its own, and a lane in each process that
 //! serves requests (UC 6.3, 6.4).
 //!
-//! They share words of fixed layout, which hold no pointer, so that they may lie in memory that all of them map. A word is
-//! valid whatever bits it has, and zero at the beginning. There are three kinds:
+//! The processes share words of fixed layout, which hold no pointer, so that they may lie in memory that all of them map. A
+//! word is valid whatever bits it has, and zero at the beginning. There are three kinds:
 //!
 //! - what one process counts and the controller sums: the counters of a lane ([`SharedLane`]);
 //! - what every process changes, by one atomic instruction: gates, what a gateway before them has told last, and token buckets
@@ -356,7 +356,7 @@ mod tests {
         assert_eq!((sums.arrived, sums.rejected, sums.ended), (240, 1, 197));
     }
 
-    /// Its process died between two words of its start.
+    /// A process died between two words of a request's start.
     #[test]
     fn a_start_that_was_half_counted_at_a_death_is_no_rejection() {
         let promises = Promises::of(Plant::new("server", 2), Site::new("site", &["full"]));

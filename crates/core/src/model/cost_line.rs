@@ -156,7 +156,7 @@ impl LinearModel {
         (a.max(0.0), b.max(0.0) / KIB)
     }
 
-    /// The same, each only if the samples tell it from the other. Pages of one size do not: they tell the sum alone, and
+    /// a and b, each only if the samples tell it from the other. Pages of one size do not: they tell the sum alone, and
     /// how it is divided is then arbitrary.
     pub(crate) fn coefficients(&self) -> (Option<f64>, Option<f64>) {
         let (a, b) = self.costs();

@@ -60,7 +60,7 @@ impl Default for ServiceHistogram {
 }
 
 impl ServiceHistogram {
-    /// These counts; a bin beyond the last is left out.
+    /// A histogram of these counts; a bin beyond the last is left out.
     pub(crate) fn of(counts: &[(u16, f32)]) -> Self {
         let mut own = ServiceHistogram::default();
         for (bin, count) in counts {

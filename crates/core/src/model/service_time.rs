@@ -88,7 +88,7 @@ impl ServiceTime {
         (self.mean, self.variance, self.weight)
     }
 
-    /// The same estimate with a mean, a variance and a weight that were learned elsewhere.
+    /// The estimate with a mean, a variance and a weight that were learned elsewhere.
     #[must_use]
     pub(crate) fn restored(&self, mean: f64, variance: f64, weight: f64) -> Self {
         ServiceTime { mean, variance, weight, middle: mean, short: mean, ..*self }

@@ -36,7 +36,7 @@ pub struct Plant {
     /// The largest part of its places that streams hold, though one of them at least: requests whose bodies still come, and
     /// tunnels that keep their places. They hold a place for as long as their clients like.
     pub stream_share: f64,
-    /// Its use by upgraded connections and streams of events.
+    /// The plant's use by upgraded connections and streams of events.
     pub tunnels: Tunnels,
     /// Whether it stops working on a request when the connection of that is closed. Otherwise a request whose client left
     /// holds its place until the plant has finished it.
@@ -64,7 +64,7 @@ impl Plant {
     /// U* of the plant of this number, unless the file says otherwise: [`Plant::LOAD_LINE`], or 1 if the plant keeps
     /// promised times, from which it follows how full the server may be.
     ///
-    /// It holds times where classes that it serves, at some level, were promised a delay or a deadline. Classes without a
+    /// A plant keeps times where classes that it serves, at some level, were promised a delay or a deadline. Classes without a
     /// promise may stand beside them, since the queue answers them in time or not at all. A ratio or a contract needs the
     /// room above the line, unless every class has a time.
     pub fn usual_load_line(number: usize, sites: &[Site]) -> f64 {

@@ -34,7 +34,7 @@ pub(crate) struct Registry {
 
 /// A class that is promised.
 pub(crate) struct RegisteredClass<'a> {
-    /// Its number.
+    /// The class's number.
     pub(crate) class: usize,
     pub(crate) name: &'a str,
     pub(crate) site: &'a Site,

@@ -162,7 +162,7 @@ pub struct Level {
 
 /// A capacity contract (UC 5.1): what a site gets at full quality, whatever the other sites do.
 ///
-/// It takes U* = a R + b W of the plant. Requests inside it are served at the highest level; a site over its rate gets
+/// A contract takes U* = a R + b W of the plant. Requests inside it are served at the highest level; a site over its rate gets
 /// what its own U* carries.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Guarantee {

@@ -1,6 +1,6 @@
 //! The keyed hash of a client, by which its level is chosen.
 //!
-//! It is a SipHash-1-3 of the client's identity and of nothing else, so it is the same on every thread and, with the same
+//! The hash is a SipHash-1-3 of the client's identity and of nothing else, so it is the same on every thread and, with the same
 //! seed, on every instance and after a restart. The key keeps clients from choosing their hash.
 
 use crate::actuator::service_level::FRACTION_ONE;

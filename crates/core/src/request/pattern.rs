@@ -25,7 +25,7 @@ impl Pattern {
         self.compare(text.as_bytes(), <[u8]>::eq)
     }
 
-    /// The same, whatever the case of ASCII letters.
+    /// Whether the pattern matches a text, whatever the case of ASCII letters.
     pub fn matches_ignoring_case(&self, text: &str) -> bool {
         self.compare(text.as_bytes(), <[u8]>::eq_ignore_ascii_case)
     }

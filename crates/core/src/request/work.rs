@@ -8,7 +8,7 @@ use crate::time::{Duration, Instant};
 pub(crate) struct CostFeatures {
     /// The number of its type among the types of its site.
     pub(crate) request_type: u16,
-    /// Its cost as the application announced it (us); 0 without an announcement.
+    /// The request's cost as the application announced it (us); 0 without an announcement.
     pub(crate) announced_us: u32,
     /// Whole blocks of 64 KB in its body, by its `Content-Length`.
     pub(crate) blocks: u16,
@@ -105,7 +105,7 @@ impl Work {
         u64::from(self.cost.mean_us).saturating_mul(LONG_NS) >= deadline_ns
     }
 
-    /// The same work with the whole time that it takes.
+    /// The work with the whole time that it takes.
     pub(crate) fn whole(&self) -> Work {
         let mean_us =
             u64::from(self.cost.mean_us) * u64::from(self.stretch.max(Self::ONCE)) / u64::from(Self::ONCE);

@@ -60,7 +60,7 @@ pub(crate) struct Waiting {
     pub(crate) features: CostFeatures,
     /// The work that was reserved for it, where deadlines are promised.
     pub(crate) work: Option<Work>,
-    /// It holds a right to stream.
+    /// The request holds a right to stream.
     pub(crate) streams: bool,
     /// The highest level at which it may start: it would have been late at a higher one.
     pub(crate) most_level: u8,
@@ -133,7 +133,7 @@ pub(crate) struct Queue {
 pub(crate) struct RejectedWaits {
     /// For how long at most.
     pub(crate) longest: Option<Duration>,
-    /// They are served in the order of arrival, and not the newest first: a ratio is promised beside them.
+    /// These requests are served in the order of arrival, and not the newest first: a ratio is promised beside them.
     pub(crate) keep_order: bool,
 }
 

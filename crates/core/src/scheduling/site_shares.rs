@@ -77,7 +77,7 @@ impl SiteShares {
         (own.waiting_ns, own.pace_ns) = (own.waiting_ns + pace_ns, pace_ns);
     }
 
-    /// Such a request waits no longer.
+    /// A request of the site waits no longer.
     pub(super) fn leave(&mut self, share: usize, pace_ns: u64) {
         let own = &mut self.sites[share];
         (own.waiting_ns, own.pace_ns) = (own.waiting_ns.saturating_sub(pace_ns), pace_ns);
@@ -90,7 +90,7 @@ impl SiteShares {
         }
     }
 
-    /// Such a request starts.
+    /// A request of the site starts.
     pub(super) fn start(&mut self, share: usize, pace_ns: u64) {
         let starts = self.starts(share);
         let own = &mut self.sites[share];

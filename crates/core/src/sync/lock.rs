@@ -1,7 +1,7 @@
 //! The core's one mutex, and the only file that names std.
 //!
-//! It guards a plant's queue for a few instructions and never across a wait, so a blocking mutex is right on an asynchronous
-//! thread too. A poisoned lock is used all the same: the queue is valid after each of its statements.
+//! The mutex guards a plant's queue for a few instructions and never across a wait, so a blocking mutex is right on an
+//! asynchronous thread too. A poisoned lock is used all the same: the queue is valid after each of its statements.
 
 extern crate std;
 

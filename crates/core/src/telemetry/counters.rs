@@ -337,7 +337,7 @@ pub(crate) struct LaneCounters {
 }
 
 impl LaneCounters {
-    /// The same counters, and new ones up to this many classes and plants.
+    /// The lane's counters, and new ones up to this many classes and plants.
     pub(crate) fn grown(&self, classes: usize, plants: usize) -> Self {
         let mut grown = self.clone();
         grown.classes.resize_with(classes.max(self.classes.len()), Default::default);

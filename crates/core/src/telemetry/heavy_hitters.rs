@@ -27,8 +27,8 @@ const FEWEST: f64 = 30.0;
 /// Arrivals in one lane that are worth a look; fewer are left for the next. The notes hold many more, and fewer would not
 /// tell.
 const BATCH: u64 = FEWEST as u64 + 2;
-/// The same where as many are remembered as can be: a look tells little more than the one before it then. Still less than
-/// twice [`ENOUGH`], beyond which fewer arrivals would be noted, and the memory would reach twice as far back.
+/// Arrivals worth a look where as many are remembered as can be: a look tells little more than the one before it then. Still
+/// less than twice [`ENOUGH`], beyond which fewer arrivals would be noted, and the memory would reach twice as far back.
 const LATER_BATCH: u64 = ENOUGH + 24;
 
 /// What is known of a class's clients.

@@ -21,7 +21,7 @@ pub(crate) struct ClassMeasurement {
     pub(crate) window: ClassSnapshot,
     /// What was released, by level.
     pub(crate) served: [Served; MAX_LEVELS + 1],
-    /// The same by level and size bin, where there was any: the samples that a linear model learns from.
+    /// What was released by level and size bin, where there was any: the samples that a linear model learns from.
     pub(crate) samples: Samples,
 }
 

@@ -5,7 +5,7 @@
 pub(crate) struct RecentService {
     /// Requests released, and their service times (ns), up to the last look.
     before: Option<[u64; 2]>,
-    /// The same of late.
+    /// Requests and service times of late.
     recent: [f64; 2],
 }
 

@@ -12,7 +12,7 @@ pub(crate) const SERVICE_PARTS: usize = 16;
 pub(crate) struct ServiceByTarget {
     /// All requests, longer ones too.
     pub(crate) requests: f64,
-    /// Those that took no longer than D_ref, by the part.
+    /// Requests that took no longer than D_ref, by the part.
     pub(crate) within: [f64; SERVICE_PARTS],
     /// D_ref (s).
     pub(crate) target: f64,

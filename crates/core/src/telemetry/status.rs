@@ -108,7 +108,7 @@ pub struct HeardPlaces {
 /// Why a plant is given no more requests at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LimitReason {
-    /// Its server refuses what is more.
+    /// The plant's server refuses what is more.
     Refusals,
     /// Some of its servers are out of use, and those that are left get no more than their own share.
     Outage,

@@ -59,7 +59,7 @@ pub enum LogTarget {
 /// The log of a site.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum SiteLog {
-    /// That of all.
+    /// The log of all sites.
     #[default]
     Shared,
     /// The site writes no access log.
@@ -198,7 +198,7 @@ impl AccessLogs {
 }
 
 impl AccessLogs {
-    /// That lines are lost, if it is news.
+    /// The message that lines are lost, if it is news.
     pub(crate) fn take_news(&self, now: Instant) -> Option<String> {
         let lost = self.dropped();
         let is_news = self.told.take(lost, now);

@@ -29,7 +29,7 @@ pub struct LossyWriter {
 /// The queue before the stream.
 #[derive(Clone, Debug)]
 pub struct LossyQueue {
-    /// It never finds its own bound of pieces exceeded, because each takes room for at least its part of the bytes.
+    /// This queue never finds its own bound of pieces exceeded, because each takes room for at least its part of the bytes.
     pieces: NonBlocking,
     least_room: usize,
     /// The room that pieces take which are not written yet, in bytes.
@@ -60,7 +60,7 @@ impl LossyWriter {
         LossyWriter::counting(stream, lines, Arc::default())
     }
 
-    /// The same; pieces that the stream does not take are counted in `failed`, with those of other writers.
+    /// A writer like `new`'s; pieces that the stream does not take are counted in `failed`, with those of other writers.
     pub(super) fn counting(
         stream: impl Write + Send + 'static,
         lines: usize,

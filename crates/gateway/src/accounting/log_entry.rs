@@ -97,7 +97,7 @@ impl Entry {
         })
     }
 
-    /// The same, for a request that belongs to a trace.
+    /// The entry for a request that belongs to a trace.
     pub(crate) fn traced(mut self: Box<Self>, trace: Option<TraceContext>) -> Box<Self> {
         self.trace = trace;
         self
@@ -147,7 +147,7 @@ impl Entry {
         self.released.get_or_insert(now);
     }
 
-    /// It left the queue without a verdict, for this reason.
+    /// The request left the queue without a verdict, for this reason.
     pub(crate) fn left_queue(&mut self, reason: Reason) {
         self.reason = Some(reason);
     }

@@ -14,7 +14,7 @@ use std::time::Duration;
 pub(crate) struct PermitGuard {
     worker: Rc<Worker>,
     permit: Option<Permit>,
-    /// Its line of the access log, written when it departs.
+    /// The request's line of the access log, written when it departs.
     entry: Option<Box<Entry>>,
     /// Whether its response is counted.
     has_response: bool,

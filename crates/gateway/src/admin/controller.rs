@@ -1,4 +1,4 @@
-//! The same listener beside a controller, whose server's own processes decide.
+//! The admin listener beside a controller, whose server's own processes decide.
 //!
 //! The controller tells what there is to show after each of its ticks, and the listener shows what it was told last: it
 //! answers while a tick hangs, and its probe then says so.
@@ -25,7 +25,7 @@ use std::time::Duration;
 pub struct ControllerFigures {
     /// The most processes that may attach.
     pub lanes: usize,
-    /// Those that are attached.
+    /// The processes that are attached.
     pub attached: usize,
     /// Processes that were found dead, since the state was made.
     pub deaths: u64,

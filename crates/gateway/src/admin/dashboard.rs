@@ -1,7 +1,7 @@
 //! The dashboard: one page that is whole in itself and loads nothing but the stream `/live`.
 //!
-//! It is built from the folder dashboard/ by `make dashboard`, and kept in the tree, so that building the gateway needs no
-//! Node. Its policy allows its own style and script by their hashes, and nothing else: a name that a configuration or a
+//! The page is built from the folder dashboard/ by `make dashboard`, and kept in the tree, so that building the gateway needs
+//! no Node. Its policy allows its own style and script by their hashes, and nothing else: a name that a configuration or a
 //! request brought along could not run, were it ever written into the page as markup.
 
 use super::live::AdminBody;

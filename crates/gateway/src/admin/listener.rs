@@ -86,7 +86,7 @@ struct Hall {
 /// A connection as the one who accepts sees it.
 #[derive(Default)]
 struct AdminConnection {
-    /// Its request is there, and the answer is not yet written.
+    /// The connection's request is there, and the answer is not yet written.
     answering: Cell<bool>,
     closed: Cell<bool>,
     /// Another connection takes its place.

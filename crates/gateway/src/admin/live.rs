@@ -33,7 +33,7 @@ const WAITING: usize = 4;
 /// Tells a connection that its viewer is dropped.
 pub(super) type Dropped = Rc<Notify>;
 
-/// Those who watch.
+/// The viewers of a listener.
 #[derive(Debug, Default)]
 pub(super) struct Viewers {
     present: RefCell<Vec<Viewer>>,

@@ -86,7 +86,7 @@ impl GatewayFigures {
 }
 
 impl Scrape {
-    /// That of a gateway.
+    /// The scrape of a gateway.
     pub(super) fn take(engine: &Mutex<Engine>, shared: &Shared, owner: Option<&dyn Owner>) -> Self {
         let status = lock(engine).status();
         let figures = GatewayFigures::take(shared);

@@ -61,9 +61,9 @@ pub enum WhatIfState {
     Idle,
     /// The simulation runs.
     Running,
-    /// It has ended, and there is a report.
+    /// The simulation has ended, and there is a report.
     Done,
-    /// It failed: `message` says why.
+    /// The simulation failed: `message` says why.
     Failed,
 }
 

@@ -75,7 +75,7 @@ pub(crate) fn make_room_in_files(clients: &RefCell<AwaitedClients>) {
 #[derive(Debug, Default)]
 pub(crate) struct AwaitedClient {
     place: Option<AwaitedPlace>,
-    /// Its place among those whose bytes are in files.
+    /// The client's place among those whose bytes are in files.
     filed: Option<AwaitedPlace>,
     moved: u64,
 }

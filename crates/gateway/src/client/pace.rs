@@ -58,7 +58,7 @@ impl Pace {
         self.since = now;
     }
 
-    /// Others wait for the client alone from now on, and it has all of its time.
+    /// The client alone is waited for from now on, and has all of its time.
     fn refill(&mut self, now: Instant) {
         (self.deadline, self.since) = (now + self.limit(), now);
     }

@@ -35,7 +35,7 @@ pub(crate) struct RequestSide<'a> {
     pub awaits_continue: bool,
     /// Sending it twice does no harm ([`retry`](super::retry)).
     pub is_repeatable: bool,
-    /// Its head is all of it.
+    /// The request's head is all of it.
     pub is_bodiless: bool,
     touched: bool,
     /// The upstream takes no more bytes; its response may come all the same.

@@ -83,9 +83,9 @@ impl<'a> ResponseTerms<'a> {
 pub(crate) enum Fault {
     /// The connection ended before the first byte.
     Silent,
-    /// It ended within the response.
+    /// The connection ended within the response.
     CutShort,
-    /// It sent something that is no response.
+    /// The server sent something that is no response.
     Malformed(&'static str),
     /// The upstream has nothing at this level, and another level can be requested.
     Absent,

@@ -27,7 +27,7 @@ const MOST_BYTES: u64 = 16 << 20;
 
 #[derive(Debug, Default)]
 pub(super) struct Order {
-    /// Their names with the final slash, from lowest to highest quality.
+    /// The trees' names with the final slash, from lowest to highest quality.
     trees: Vec<Vec<u8>>,
     /// The manifest as it was read.
     stamp: Option<Stamp>,
@@ -35,7 +35,7 @@ pub(super) struct Order {
 }
 
 impl Order {
-    /// The same name in the next tree, if `name` lies in a tree that has a next one.
+    /// `name` in the next tree, if it lies in a tree that has a next one.
     pub(super) fn above(&mut self, root: &Tree, now: Instant, name: &[u8]) -> Option<Vec<u8>> {
         self.follow(root, now);
         let at = self.trees.iter().position(|tree| name.starts_with(tree))?;

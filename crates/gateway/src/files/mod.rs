@@ -82,7 +82,7 @@ pub struct FilesSettings {
 }
 
 impl FilesSettings {
-    /// This folder, and the defaults.
+    /// The settings of this folder, with the defaults.
     pub fn new(root: impl Into<PathBuf>) -> Self {
         FilesSettings { root: root.into(), ..FilesSettings::default() }
     }

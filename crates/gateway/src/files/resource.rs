@@ -55,7 +55,7 @@ pub(super) struct Variant {
 /// How a representation differs from its original.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Copied {
-    /// It is the original.
+    /// The representation is the original.
     Not,
     As(Coding),
     /// An image in another format.

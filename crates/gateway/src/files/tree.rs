@@ -66,7 +66,7 @@ impl Tree {
         self.look_again(now)
     }
 
-    /// The same as [`follow_root`](Self::follow_root), at any time.
+    /// As [`follow_root`](Self::follow_root), at any time.
     pub(super) fn look_again(&mut self, now: Instant) -> bool {
         self.followed = Some(now);
         match open_root(&self.path) {

@@ -23,7 +23,7 @@ const LAST_LINE: u32 = 2;
 pub enum Framing {
     #[default]
     None,
-    /// This many bytes.
+    /// After this many bytes.
     Length(u64),
     Chunked,
     /// Up to the end of the connection; responses only.

@@ -8,10 +8,10 @@ use std::net::IpAddr;
 #[derive(Debug)]
 pub(crate) struct Accepted {
     pub io: DetachedSocket,
-    /// The other end.
+    /// The address of the other end.
     pub peer: IpAddr,
     /// Whether the listener speaks TLS.
     pub tls: bool,
-    /// Its part in its client's count, where connections of a client are counted and its client is known.
+    /// The connection's part in its client's count, where connections of a client are counted and its client is known.
     pub place: Option<ClientPlace>,
 }

@@ -13,7 +13,7 @@ pub(crate) struct Bound {
     pub listeners: Vec<Listener>,
     /// The sockets that each thread accepts from.
     pub sockets: Vec<Vec<BoundSocket>>,
-    /// The same sockets, to be handed over.
+    /// The sockets, to be handed over.
     pub kept: Vec<ListeningSocket>,
     /// The paths of Unix sockets that go with the gateway.
     pub own_paths: Vec<PathBuf>,

@@ -134,7 +134,7 @@ impl Listening {
         }
     }
 
-    /// The same socket after so long. Meanwhile connections wait in its queue, and none of them wakes the thread.
+    /// The socket after this pause. Meanwhile connections wait in its queue, and none of them wakes the thread.
     pub(crate) async fn gather(self, pause: Duration) -> Self {
         let mut socket = self.socket.into_inner();
         loop {

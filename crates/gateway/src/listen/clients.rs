@@ -26,11 +26,11 @@ pub(crate) struct ClientConnections {
 /// Why a connection was closed when it came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TurnedAway {
-    /// Its client had as many as one client may have.
+    /// The client had as many connections as one client may have.
     ConnectionsPerClient,
-    /// Its client would be rejected for the load.
+    /// The client would be rejected for the load.
     Overload,
-    /// Its client was told so a moment ago, and the system has reset the connection (`listen/kernel_shed`).
+    /// The client was told so a moment ago, and the system has reset the connection (`listen/kernel_shed`).
     Kernel,
 }
 

@@ -187,7 +187,7 @@ impl Keeper {
 #[derive(Debug, Default)]
 struct Held {
     until: HashMap<IpAddr, Instant>,
-    /// Those that were in it when it last changed, in order.
+    /// The clients of the set when it last changed, in order.
     clients: Vec<IpAddr>,
     /// How many resets were counted.
     turn: usize,
@@ -202,7 +202,7 @@ impl Held {
         (0..count as usize).map(move |number| clients[from.wrapping_add(number) % clients.len()])
     }
 
-    /// Those that come into the set, and for how long.
+    /// Clients that come into the set, and for how long.
     fn add(&mut self, now: Instant, told: Vec<(IpAddr, Instant)>) -> Vec<(IpAddr, Duration)> {
         let mut added = Vec::new();
         for (client, until) in told {
@@ -215,7 +215,7 @@ impl Held {
         added
     }
 
-    /// Those that leave before their time, since they would not be rejected any more. Those whose time is over are forgotten.
+    /// Clients that leave before their time, since they would not be rejected any more. Those whose time is over are forgotten.
     fn lift(&mut self, now: Instant, mut is_rejected: impl FnMut(IpAddr) -> bool) -> Vec<IpAddr> {
         self.until.retain(|_, until| now < *until);
         self.clients = self.until.keys().copied().collect();

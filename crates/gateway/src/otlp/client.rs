@@ -13,7 +13,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(crate) enum Delivery {
     Taken,
-    /// It is worth another try.
+    /// What was posted is worth another try.
     Later(String),
     /// The collector does not want it.
     Refused(String),

@@ -55,7 +55,7 @@ struct Reading {
     pace: Pace,
     /// The pace to keep while room in files is scarce and this body holds some.
     floor: Pace,
-    /// Its client's place among those that are waited for.
+    /// The client's place among those that are waited for.
     awaited: AwaitedClient,
 }
 

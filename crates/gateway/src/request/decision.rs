@@ -20,11 +20,11 @@ use std::task::Poll;
 pub(super) enum NotStarted {
     /// The engine turned it away, on arrival or while it waited.
     Rejected(Rejection),
-    /// It is exempt, and no place became free within the gateway's own limit.
+    /// The request is exempt, and no place became free within the gateway's own limit.
     TooLate,
     /// The requests that wait hold as much memory as they may.
     NoMemory,
-    /// Its client left while it waited.
+    /// The client left while the request waited.
     ClientLeft,
 }
 

@@ -33,7 +33,7 @@ pub(crate) struct Outgoing<'a> {
     pub rules: &'a HeaderRules,
     /// The gateway's mark.
     pub mark: &'a LoopMark,
-    /// Its place in a trace, where the gateway takes part in traces.
+    /// The request's place in a trace, where the gateway takes part in traces.
     pub trace: Option<&'a TraceContext>,
     /// What a server that decides itself is told of the gateway's places there.
     pub places: Option<PlaceLoad>,

@@ -41,7 +41,7 @@ struct PartialHead {
     has_begun: bool,
     /// An empty line before the head was skipped.
     skipped: bool,
-    /// Its place among the thread's unfinished heads, if it had to wait for its next bytes.
+    /// The head's place among the thread's unfinished heads, if it had to wait for its next bytes.
     awaited: AwaitedClient,
 }
 
@@ -56,9 +56,9 @@ enum Awaited {
 
 /// How a connection serves no more requests.
 enum Left {
-    /// It had none for a moment.
+    /// The connection had none for a moment.
     Rest(Socket),
-    /// Its client may still be sending.
+    /// The client may still be sending.
     Linger(Socket),
     End,
 }

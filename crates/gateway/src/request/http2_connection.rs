@@ -63,9 +63,9 @@ const AT_ONCE: usize = 8;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Open,
-    /// It was told to end: streams under way are finished.
+    /// The connection was told to end: streams under way are finished.
     Leaving,
-    /// It ends, whatever is under way.
+    /// The connection ends, whatever is under way.
     Closing,
 }
 
@@ -93,9 +93,9 @@ struct Streams<'a, T> {
     /// The number of the frame or the head that is unfinished, and since when.
     unfinished: Option<(u64, Instant)>,
     armed: Option<Instant>,
-    /// Its place among the connections with unfinished heads.
+    /// The connection's place among those with unfinished heads.
     awaited: AwaitedClient,
-    /// Its place among all connections of HTTP/2, and what it counts for there.
+    /// The connection's place among all of HTTP/2, and what it counts for there.
     place: AwaitedClient,
     held: usize,
     looked: Instant,
@@ -333,7 +333,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Streams<'_, T> {
         Look::Wait
     }
 
-    /// The same while streams are open: a head that is unfinished has its time and its place among others, and all other frames
+    /// A look while streams are open: a head that is unfinished has its time and its place among others, and all other frames
     /// are the streams' affair.
     fn look_beside_streams(&mut self, now: Instant, unfinished: usize, until: Option<Instant>) -> Look {
         self.idle_since = None;

@@ -49,7 +49,7 @@ pub(crate) struct Way<W> {
     pub class: Option<u16>,
     /// The request's line of the access log, until it starts.
     pub entry: Option<Box<Entry>>,
-    /// Its place in a trace, where the gateway takes part in traces.
+    /// The request's place in a trace, where the gateway takes part in traces.
     pub trace: Option<TraceContext>,
 }
 

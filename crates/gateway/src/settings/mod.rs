@@ -210,7 +210,7 @@ impl ForwardedFields {
 pub struct Report {
     /// On which responses.
     pub mode: ReportMode,
-    /// Its name, in lower case.
+    /// The header's name, in lower case.
     pub name: String,
 }
 
@@ -242,7 +242,7 @@ pub enum ReportMode {
 /// The answer to a rejected request. The control loops set its `Retry-After`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rejection {
-    /// Its status code, 400 to 599.
+    /// The answer's status code, 400 to 599.
     pub status: u16,
     /// The value of its header `content-type`.
     pub content_type: String,

@@ -51,7 +51,7 @@ pub(crate) struct ExportCounts {
 }
 
 impl ExportCounts {
-    /// Those sent, and those lost.
+    /// The requests sent, and those lost.
     pub(crate) fn read(&self) -> [u64; 2] {
         [&self.sent, &self.dropped].map(|count| count.load(Relaxed))
     }

@@ -137,7 +137,7 @@ impl Roster {
         self.members.len()
     }
 
-    /// These are the servers from now on. Those that stay keep what is known of them; new ones start slowly, unless none was
+    /// Takes these servers from now on. Those that stay keep what is known of them; new ones start slowly, unless none was
     /// there before.
     pub(super) fn follow(&mut self, now: Instant, servers: &[Arc<Server>], slow_start: Duration) {
         (self.slow_start, self.lookup_failure) = (slow_start, None);

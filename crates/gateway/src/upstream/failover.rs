@@ -22,7 +22,7 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ConnectError {
     Unreachable(Trouble),
-    /// It was not tried at another server, since too many requests are.
+    /// The request was not tried at another server, since too many requests are.
     NotRetried,
     /// This process, or this machine, lacks what a connection needs.
     OwnLack(&'static str),

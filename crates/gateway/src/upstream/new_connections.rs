@@ -27,7 +27,7 @@ pub(super) struct NewConnections {
     list: Mutex<List>,
 }
 
-/// They stand in the order of their numbers.
+/// The new connections, in the order of their numbers.
 #[derive(Debug, Default)]
 struct List {
     next: u64,

@@ -48,7 +48,7 @@ pub(crate) struct Ticket {
     pub(super) server: Arc<Server>,
     is_given_back: bool,
     is_busy: bool,
-    /// Its number among the [`NewConnections`](super::new_connections::NewConnections), until it has an answer.
+    /// The connection's number among the [`NewConnections`](super::new_connections::NewConnections), until it has an answer.
     new: Option<u64>,
 }
 

@@ -9,7 +9,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 /// What took a server out of use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Trouble {
-    /// It refuses connections.
+    /// The server refuses connections.
     Refused,
     /// There is no socket at its path.
     Missing,
@@ -17,18 +17,18 @@ pub(crate) enum Trouble {
     Forbidden,
     /// No connection was made in time.
     ConnectTimeout,
-    /// It speaks no TLS, or its certificate is not trusted.
+    /// The server speaks no TLS, or its certificate is not trusted.
     Untrusted,
-    /// It answers with errors, or not.
+    /// The server answers with errors, or not.
     Errors,
-    /// Its health checks fail, the last one so.
+    /// The server's health checks fail, the last one so.
     Checks(CheckFault),
 }
 
 /// What a health check met instead of an answer that it is content with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CheckFault {
-    /// Another status than it is to find.
+    /// Another status than the check is to find.
     Status(u16),
     /// No answer within its time.
     Late,

@@ -51,7 +51,7 @@ pub(crate) struct Worker {
     pub http2: Rc<RefCell<AwaitedClients>>,
     /// What requests that wait for their place hold, in bytes.
     pub waiting: Cell<usize>,
-    /// Those of the others whose bytes are in files.
+    /// Clients in `slow` whose bytes are in files.
     pub filed: Rc<RefCell<AwaitedClients>>,
     /// How many connections serve requests, or did a moment ago.
     pub ready: Cell<usize>,

@@ -6,10 +6,11 @@
 //! often each step followed each other step. With p the row of the last step, `predicted = rate (1 + delta (p_up -
 //! p_down))`, delta = 10 %.
 //!
-//! That is eq. 6, `[lambda((k-1)T)] Q(kT)`, with the three states of the paper's experiment. The equation has a state vector
-//! of rates and the experiment three probabilities; the experiment is followed, since its figures are to be repeated. The rate
-//! is the smoothed one, not the last: where few requests come in a period, the last count is chance, and after a period without
-//! any the forecast would be 0. Until a row has been seen [`TRUSTED`] times the smoothed rate is predicted as it is.
+//! Eq. 6, `[lambda((k-1)T)] Q(kT)`, becomes this with the three states of the paper's experiment. The equation has a state
+//! vector of rates and the experiment three probabilities; the experiment is followed, since its figures are to be repeated.
+//! The rate is the smoothed one, not the last: where few requests come in a period, the last count is chance, and after a
+//! period without any the forecast would be 0. Until a row has been seen [`TRUSTED`] times the smoothed rate is predicted as it
+//! is.
 //!
 //! Q is adjusted by the difference between what was predicted and what was measured, as the paper says it may be: a prediction
 //! after a step is multiplied by the ratio of all rates that followed such predictions to the predictions themselves. So after
@@ -163,7 +164,7 @@ impl RatePredictor {
         self.by_chain(hour).map(adjusted).or(self.smoothed).unwrap_or(0.0)
     }
 
-    /// The same by the matrix alone; `None` until its row is trusted.
+    /// The rate by the matrix alone; `None` until its row is trusted.
     fn by_chain(&self, hour: usize) -> Option<f64> {
         let (_, step) = self.last?;
         Some(self.smoothed? * (1.0 + STEP * self.day.drift(hour, step)?))
@@ -211,7 +212,7 @@ impl RateForecast {
 pub struct RequestedWork {
     /// The number of requests.
     pub requests: u64,
-    /// Their estimated service time together (service-seconds).
+    /// The requests' estimated service time together (service-seconds).
     pub seconds: f64,
 }
 

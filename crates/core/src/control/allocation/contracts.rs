@@ -57,7 +57,7 @@ pub struct KnownContract {
     /// When the contracts fitted: U*, and, at a plant with two resources, the contract's load on the workers and that on the
     /// link. 0 if they never did.
     pub planned: [f64; 3],
-    /// The same that the guarantee claimed last: another one's plan is that much larger as it claims more.
+    /// What the guarantee claimed of each last: another one's plan is that much larger as it claims more.
     pub claimed: [f64; 3],
 }
 
@@ -90,7 +90,7 @@ impl KnownContract {
 pub(crate) struct ContractShares {
     /// By site of the view.
     sites: Vec<ContractShare>,
-    /// The same of each resource, for a plant with two.
+    /// By resource, and by site, for a plant with two resources.
     by_resource: [Vec<ContractShare>; 2],
     /// Plans of other guarantees than the sites have, until it is known what these claim.
     to_scale: Vec<KnownContract>,
@@ -124,7 +124,7 @@ impl ContractShares {
         ContractShares { sites, by_resource, to_scale, exceeded: 0, changed: has_contract }
     }
 
-    /// The same for a new view; `demand` is that of the last period.
+    /// The contracts for a new view; `demand` is that of the last period.
     pub(crate) fn kept(&self, (before, demand): (&PlantView, &PlantDemand), plant: &PlantView) -> Self {
         let mut next = ContractShares::new(plant);
         next.restore(plant, self.known(before, demand));
@@ -241,7 +241,7 @@ impl ContractShares {
         }
     }
 
-    /// They do not fit: each may spend its part.
+    /// The contracts do not fit: each may spend its part.
     #[cold]
     #[inline(never)]
     fn share<'a>(
@@ -278,7 +278,7 @@ impl ContractShares {
         held
     }
 
-    /// The same where sites differ in the resource that they use more: contracts fit if both sums do, and each may spend its
+    /// Sites differ in the resource that they use more: contracts fit if both sums do, and each may spend its
     /// part of a resource that is too small.
     #[cold]
     #[inline(never)]
@@ -415,7 +415,7 @@ mod tests {
         plant: PlantView,
         contracts: ContractShares,
         model: CostModel,
-        /// That of the last period.
+        /// The demand of the last period.
         demand: PlantDemand,
     }
 

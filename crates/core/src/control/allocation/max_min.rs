@@ -58,7 +58,7 @@ impl Claim {
 pub(crate) struct Wants<'a> {
     pub(crate) claims: &'a [Claim],
     pub(crate) groups: &'a [Demand],
-    /// The same of each resource, if both are shared out.
+    /// The claims and demands by resource, if both are shared out.
     pub(crate) divided: Option<&'a TwoResources>,
     /// The load that contracts may take however low T is.
     pub(crate) left_to_contracts: f64,
@@ -109,7 +109,7 @@ impl Wants<'_> {
 pub(crate) struct GroupShare {
     /// The load that the group may bring; that of the workers, if both resources are shared out.
     pub(crate) load: f64,
-    /// That of the link then.
+    /// The group's load on the link then.
     pub(crate) link: f64,
     /// m_site: the m that the site's own contract carries.
     pub(crate) site_level: f64,

@@ -36,13 +36,13 @@ pub(crate) struct Allocation {
     lighter: u32,
     /// Whether some requests are to be rejected, or would be if the capacity was known.
     pub(crate) rejects: bool,
-    /// The same of the period before.
+    /// Whether some were to be rejected in the period before.
     pub(crate) did_reject: bool,
     /// m of the plant as it would be if the capacity was known.
     wanted: f64,
     /// m by group, where the plant is shared.
     groups: Vec<f64>,
-    /// The same groups' shares.
+    /// The shares by group.
     shares: Vec<GroupShare>,
     carried: CarriedGroups,
 }
@@ -132,7 +132,7 @@ impl Allocation {
         }
     }
 
-    /// The same where both resources are shared out: a group has the lower of the two m.
+    /// Shares out both resources: a group has the lower of the two m.
     #[cold]
     #[inline(never)]
     fn share_both(&mut self, plant: &PlantView, target: &LoadTarget, demand: &PlantDemand, claims: &[Claim]) {

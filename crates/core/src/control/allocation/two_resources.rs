@@ -55,7 +55,7 @@ impl TwoResources {
         TwoResources::of(claims, &demand.groups, &demand.claimed, drain)
     }
 
-    /// The same of these claims on each resource; by site: U*, to which it is held if it does not share the excess.
+    /// What sites with these claims want; by site: U*, to which it is held if it does not share the excess.
     pub(super) fn of(mut claims: [Vec<Claim>; 2], groups: &[Demand], allowed: &[f64], drain: f64) -> Self {
         let groups =
             Resource::BOTH.map(|resource| groups.iter().map(|own| own.of(resource)).collect::<Vec<_>>());

@@ -59,7 +59,7 @@ pub struct KnownTypeCost {
 #[derive(Clone, Debug, Default, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct KnownRule {
-    /// Its name among the site's types.
+    /// The type's name among those of the site.
     pub name: String,
     /// The feature as text.
     pub value: String,

@@ -132,7 +132,7 @@ impl SiteTypes {
         learned
     }
 
-    /// Its number, if it takes turns with other sites.
+    /// The site's number, if it takes turns with other sites.
     pub(super) fn turns(&self) -> Option<u16> {
         self.promised.has_contract.then_some(self.promised.site)
     }

@@ -64,7 +64,7 @@ pub struct Turn {
 #[derive(Clone, Debug)]
 pub struct RatioLaw {
     learned: Learned,
-    /// The same when each class had departed last.
+    /// What was learned when each class had departed last.
     settled: Learned,
     /// By class: whether it has departed since.
     departed: Vec<bool>,

@@ -357,7 +357,7 @@ impl LearnedCosts<'_> {
         if class.is_here(level) { self.at_here(class, level) } else { Some(0.0) }
     }
 
-    /// The same of a level that this plant serves.
+    /// The cost at a level that this plant serves.
     fn at_here(&self, class: &ClassView, level: usize) -> Option<f64> {
         let by_level = &self.classes[class.class].by_level;
         let known = |l: usize| self.measured(&by_level[l]);
@@ -373,7 +373,7 @@ impl LearnedCosts<'_> {
         known(below).map(|cost| cost / class.cost_ratio[below..level].iter().product::<f64>())
     }
 
-    /// The same of a level that was seen.
+    /// The cost at a level that was seen.
     fn measured(&self, seen: &CostEstimate) -> Option<f64> {
         match self.reported_line {
             Some(line) if line.confidence(seen.bytes()?) > 0.0 => {

@@ -104,7 +104,7 @@ impl Demand {
         Demand { levels: self.levels.map(|load| load.of(resource)), ..*self }
     }
 
-    /// The same demand of clients that are served at m at the most.
+    /// The demand if its clients are served at m at the most.
     pub(crate) fn at_most(&self, m: f64) -> Self {
         let (mut held, top) = (self.clone(), usize::from(self.top));
         if m < f64::from(self.top) {

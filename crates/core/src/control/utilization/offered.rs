@@ -1,6 +1,6 @@
 //! The offered load of one plant: R times the cost at each level, unclipped, and the work that waits.
 //!
-//! It is a function of one m for the whole plant, and where the plant is shared also of one m for each group of classes.
+//! The load is a function of one m for the whole plant, and where the plant is shared also of one m for each group of classes.
 
 use super::costs::{AssumedCosts, RequestCosts};
 use super::demand::{Demand, LoadParts, Resource};
@@ -22,9 +22,9 @@ pub(crate) struct PlantDemand {
     pub(crate) fixed: Vec<LoadParts>,
     /// By site: U* of the contract by the costs known now; `None` while nothing tells it.
     pub(crate) promised: Vec<Option<f64>>,
-    /// The same, or by the costs that are assumed, or the last value while no cost is known; 0 without a contract.
+    /// By site: U* of the contract, by assumed costs too, or the last value while no cost is known; 0 without a contract.
     pub(crate) claimed: Vec<f64>,
-    /// The same of each resource, where the plant has two.
+    /// By site: what is claimed of each resource, where the plant has two.
     claimed_by_resource: Vec<LoadParts>,
     /// Whether groups, fixed loads or contracts differ in the resource that they use more, so that each resource is shared out
     /// by itself. Otherwise one resource is full first whatever is served, and all count with what they take of that one.

@@ -60,8 +60,8 @@ pub(crate) struct RejectedClasses<'a> {
 }
 
 impl RejectedClasses<'_> {
-    /// Their numbers. They would be rejected if the capacity was known, where it is not: then more waits than can be served in
-    /// time, too.
+    /// The classes' numbers. They would be rejected if the capacity was known, where it is not: then more waits than can be
+    /// served in time, too.
     pub(crate) fn numbers(&self) -> impl Iterator<Item = usize> {
         let own = self.view.classes.iter().filter(|class| !class.exempt && class.base == 0);
         own.filter(|class| self.allocation.wanted(self.view, class) < 1.0).map(|class| class.class)

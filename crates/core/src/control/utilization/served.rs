@@ -26,7 +26,7 @@ pub(crate) struct ServedLoad {
 pub(crate) struct SiteLoad {
     /// The site's part of the workers' time.
     work: f64,
-    /// Its part of the plant's link.
+    /// The site's part of the plant's link.
     link: f64,
     /// The share of the arrivals that was inside the contract.
     pub(crate) guaranteed_share: f64,

@@ -48,21 +48,21 @@ pub(crate) struct ClassView {
 
 /// A site of which the plant serves some level.
 pub(crate) struct SiteView {
-    /// Its index among the promises' sites.
+    /// The site's index among those of the promises.
     pub(crate) number: usize,
     pub(crate) name: String,
     /// Whether it is the site's own plant, where its contract is held.
     pub(crate) is_own: bool,
     pub(crate) guarantee: Option<Guarantee>,
     pub(crate) has_ratio: bool,
-    /// Its costs as promised.
+    /// The site's costs as promised.
     pub(crate) promised_costs: Option<Known>,
-    /// Its share of the excess, by weight.
+    /// The site's share of the excess, by weight.
     pub(crate) weight: f64,
     pub(crate) shares_excess: bool,
-    /// Its classes, among those of the view.
+    /// The site's classes, among those of the view.
     pub(crate) classes: Range<usize>,
-    /// Its groups, highest priority first.
+    /// The site's groups, highest priority first.
     pub(crate) groups: Range<usize>,
 }
 

@@ -13,9 +13,9 @@ use crate::time::Instant;
 pub(super) enum Placed {
     /// In service, by this change of the gate.
     Entered(GateChange),
-    /// It waits in the plant's queue.
+    /// In the plant's queue.
     Waiting,
-    /// It was not placed: the queue is full, and nothing in it ranks lower.
+    /// Nowhere: the queue is full, and nothing in it ranks lower.
     Overflow,
 }
 

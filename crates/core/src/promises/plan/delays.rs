@@ -144,7 +144,7 @@ fn highest(most: f64, holds: impl Fn(f64) -> bool) -> f64 {
 struct Contracts {
     workers: u32,
     rate: f64,
-    /// Their load, in erlangs.
+    /// The contracts' load, in erlangs.
     work: f64,
 }
 
@@ -433,8 +433,8 @@ mod tests {
         assert_eq!(row.verdict(), Feasibility::Unverified);
     }
 
-    /// Its quota comes before the contract, but not before a request that is in service: 45/s of 10 ms keep the only worker
-    /// busy for 0.45 of the time, so a request waits 4.5 ms for it.
+    /// The quota of a delay comes before the contract, but not before a request that is in service: 45/s of 10 ms keep the only
+    /// worker busy for 0.45 of the time, so a request waits 4.5 ms for it.
     #[test]
     fn a_delay_without_a_rate_waits_for_contracts_in_service() {
         let beside = |ms, percentile| {

@@ -62,12 +62,12 @@ pub enum Ceiling {
 /// Whether the contracts fit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Feasibility {
-    /// They fit, or there are none.
+    /// The contracts fit, or there are none.
     #[default]
     Fits,
     /// The costs of some contracts are not known; the others fit.
     Unverified,
-    /// They do not fit.
+    /// The contracts do not fit.
     Exceeds,
 }
 

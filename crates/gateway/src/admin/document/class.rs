@@ -27,7 +27,7 @@ document! {
         /// m at each upstream that serves levels of it.
         service_level_by_upstream: BTreeMap<&'a str, f64> =
             class.parts.iter().map(|part| (part.plant.as_str(), part.service_level)).collect(),
-        /// Its levels, the lowest quality first.
+        /// The class's levels, the lowest quality first.
         levels: Vec<LevelDocument<'a>> =
             (1..=class.levels.len()).map(|level| LevelDocument::new(class, level)).collect(),
         /// Requests that arrived in the last control period.
@@ -39,10 +39,10 @@ document! {
         queue_delay_seconds: Option<f64> = scrape.gateway().map(|_| class.queue_delay.as_secs_f64()),
         /// The mean time from arrival to the server's last byte in the last control period.
         response_time_seconds: f64 = class.response_time.as_secs_f64(),
-        /// Its promise of response times; null without one.
+        /// The class's promise of response times; null without one.
         promise: Option<PromiseDocument> =
             class.response.as_ref().map(|response| PromiseDocument::new(delay_of(&scrape.status, class), response)),
-        /// Its deadline; null without one.
+        /// The class's deadline; null without one.
         deadline: Option<DeadlineDocument> = class.deadline.as_ref().map(DeadlineDocument::new),
         /// What its requests cost.
         model: ModelDocument = ModelDocument::new(&class.model),
@@ -86,9 +86,9 @@ document! {
         failed: u64 = recent.failed,
         /// The median of response times; null if there were none.
         response_p50_seconds: Option<f64> = recent.quantile(0.5),
-        /// Their 95th percentile.
+        /// The 95th percentile of response times.
         response_p95_seconds: Option<f64> = recent.quantile(0.95),
-        /// Their 99th percentile.
+        /// The 99th percentile of response times.
         response_p99_seconds: Option<f64> = recent.quantile(0.99),
     }
 }
@@ -96,9 +96,9 @@ document! {
 document! {
     /// A level of a class, from 1: what one request costs there, and how many were served there.
     LevelDocument<'a>(class: &'a ClassStatus, number: usize) {
-        /// Its number, from 1.
+        /// The level's number, from 1.
         level: usize = number,
-        /// Its name.
+        /// The level's name.
         name: &'a str = &class.levels[number - 1],
         /// What one request takes of the upstream's whole time; null before it is known.
         cost_seconds: Option<f64> = class.level_cost_seconds.get(number - 1).copied().flatten(),

@@ -7,7 +7,7 @@ use serde::Serialize;
 document! {
     /// A site: its contract and what it takes.
     pub(super) SiteDocument<'a>(status: &'a Status, site: &'a SiteStatus) {
-        /// Its name in the configuration.
+        /// The site's name in the configuration.
         name: &'a str = &site.name,
         /// The upstream or folder that serves its highest level.
         upstream: Option<&'a str> = plant_name(status, site.plant),
@@ -33,7 +33,7 @@ document! {
         within: &'a str = &found.within,
         /// Patterns of its paths.
         path: &'a [String] = &found.condition.paths,
-        /// Its methods.
+        /// Methods of its requests.
         method: &'a [String] = &found.condition.methods,
         /// Names of keys that its queries have.
         query: &'a [String] = &found.condition.query,

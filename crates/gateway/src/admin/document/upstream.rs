@@ -8,7 +8,7 @@ use serde::Serialize;
 document! {
     /// An upstream or a folder, and its loop.
     pub(super) PlantDocument<'a>(plant: &'a PlantStatus, roster: Option<&'a RosterStatus>) {
-        /// Its name in the configuration.
+        /// The upstream's or folder's name in the configuration.
         name: &'a str = &plant.name,
         /// How many requests it works on at once: of the share that is there.
         workers: u32 = plant.workers,
@@ -21,7 +21,7 @@ document! {
         limit_reason: Option<&'static str> = plant.limit_reason.filter(|_| roster.is_some()).map(LimitReason::as_str),
         /// The share of it that is there, by its servers in use.
         available: f64 = plant.available,
-        /// Its utilization, of the last control period.
+        /// The utilization in the last control period.
         utilization: UtilizationDocument = UtilizationDocument::new(plant),
         /// The service level m that its loop asks for, from 0 to the number of levels.
         service_level: f64 = plant.service_level,
@@ -46,7 +46,7 @@ document! {
         /// What a gateway tells a server that decides itself of its places there, in either of them; null where nothing is
         /// told.
         places: Option<PlacesDocument> = plant.places.as_ref().map(PlacesDocument::new),
-        /// Its servers; a folder has none. This and what follows is null in a controller, which runs inside the server.
+        /// The servers; a folder has none. This and what follows is null in a controller, which runs inside the server.
         servers: Option<Vec<ServerDocument<'a>>> =
             roster.map(|own| own.servers.iter().map(ServerDocument::new).collect()),
         /// Whether all servers are out of use, and so all are used.
@@ -126,7 +126,7 @@ document! {
 document! {
     /// A plant's contracts, judged by the costs as they are known now.
     pub(super) PlanDocument<'a>(plan: &'a PlantPlan) {
-        /// Its name in the configuration.
+        /// The upstream's name in the configuration.
         upstream: &'a str = &plan.plant,
         /// The part of it that contracts may promise together.
         ceiling: f64 = plan.ceiling,

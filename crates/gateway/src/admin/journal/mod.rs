@@ -1,9 +1,9 @@
 //! What a gateway or a controller remembers for its operator: since when each promise is kept or missed, what became of
 //! requests in the last ten seconds, and the last things that happened, such as a reload or an upstream that does not answer.
 //!
-//! It is told by looking at the status: each quarter of a second by the process that runs the gateway, after each of its ticks
-//! by a controller, and each second while somebody watches. Nothing is counted here, and no request waits for it. It keeps
-//! [`KEPT`] events and eleven rows of counts.
+//! The journal is told by looking at the status: each quarter of a second by the process that runs the gateway, after each of
+//! its ticks by a controller, and each second while somebody watches. Nothing is counted here, and no request waits for it. It
+//! keeps [`KEPT`] events and eleven rows of counts.
 //!
 //! A promise gets worse at once and better after [`CALM`], so that one that wavers is not news each second; one that was idle
 //! is judged at once.
@@ -53,7 +53,7 @@ pub enum EventKind {
     UpstreamUp,
     /// A promise is not kept.
     PromiseMissed,
-    /// It is kept again.
+    /// A promise is kept again.
     PromiseKept,
     /// Requests of a class are rejected, one in a hundred or more.
     RejectionsBegan,
@@ -65,7 +65,7 @@ pub enum EventKind {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct OperatorEvent {
-    /// Its number, from 1.
+    /// The event's number, from 1.
     pub number: u64,
     /// When (s, Unix time).
     pub unix_seconds: f64,
@@ -73,7 +73,7 @@ pub struct OperatorEvent {
     pub kind: EventKind,
     /// What it is about, such as a class or an upstream; empty if about the gateway.
     pub subject: String,
-    /// It in words.
+    /// The event in words.
     pub text: String,
 }
 

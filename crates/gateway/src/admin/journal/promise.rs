@@ -41,7 +41,7 @@ const LEAST_MARGIN: f64 = -1.0;
 #[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "kebab-case")]
 pub enum PromiseState {
-    /// It is kept.
+    /// The promise is kept.
     #[default]
     Kept,
     /// Nothing to judge it by: no requests, or not yet learned, or the controller is off.
@@ -83,7 +83,7 @@ pub struct PromiseRow {
     pub upstream: String,
     /// What was promised.
     pub guarantee: String,
-    /// The same figure now.
+    /// The promised figure as it is now.
     pub now: String,
     /// What is left, as a part of what was promised; below zero, to -1, if it is exceeded. `None` where there is no such
     /// figure.
@@ -264,7 +264,7 @@ fn tolerance(delay: Delay) -> f64 {
     CHANCE * (miss - 1.0)
 }
 
-/// The same in words: `above 105 ms`.
+/// Where a delay is at risk, in words: `above 105 ms`.
 fn at_risk_beyond(delay: Delay) -> String {
     let times = 1.0 + tolerance(delay);
     match delay.percentile {

@@ -101,9 +101,9 @@ pub(super) struct Flight {
     /// Bytes were thrown away instead of being sent.
     lost: Cell<bool>,
     waker: RefCell<Option<Waker>>,
-    /// Its connection's turns, if it takes part in them.
+    /// The connection's turns, if the stream takes part in them.
     turns: OnceCell<Rc<Turns>>,
-    /// Others waited for its last piece, and go before its next one.
+    /// Other streams waited for the last piece, and go before the next one.
     lets_others_go: Cell<bool>,
 }
 
@@ -129,7 +129,7 @@ impl Flight {
         self.pending.get()
     }
 
-    /// Its pieces, of which none is on its way yet, go by these turns.
+    /// The stream's pieces, of which none is on its way yet, go by these turns.
     pub(super) fn take_turns(&self, turns: &Rc<Turns>) {
         self.turns.get_or_init(|| turns.clone());
     }

@@ -1,6 +1,6 @@
 //! Whether a plant carries the arriving load at its lowest level, so that no request needs to be rejected.
 //!
-//! These rules stand beside the formula of the default law, which would hold U* by rejection whatever the load is.
+//! The rules here stand beside the formula of the default law, which would hold U* by rejection whatever the load is.
 //!
 //! - A load that the plant carries is not rejected for chance: while the arriving load at the lowest level is below the
 //!   capacity, followed slowly, the queue takes up what one period brings above it. Beyond that U* is held by rejection.

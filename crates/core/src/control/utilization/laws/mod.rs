@@ -131,7 +131,7 @@ impl LoadTarget {
 
 #[cfg(test)]
 impl LoadTarget {
-    /// This load, and nothing that waits or is special.
+    /// A target of this load, with nothing that waits or is special.
     pub(crate) const fn plain(load: f64) -> Self {
         LoadTarget {
             load,

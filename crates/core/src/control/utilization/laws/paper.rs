@@ -7,8 +7,8 @@
 //! set point value"); between higher levels that expression makes a limit cycle, so there p is the segment's own
 //! `R (C_{I+1} - C_I)`.
 //!
-//! It is not the default for three reasons: as a sampled law it has 0.46 of the gain margin that was asked for (`tuning.rs`);
-//! a measured U saturates, so a large overload takes the integrator many periods; and it does not see the backlog.
+//! The law is not the default for three reasons: sampled, it has 0.46 of the gain margin that was asked for (`tuning.rs`); a
+//! measured U saturates, so a large overload takes the integrator many periods; and it does not see the backlog.
 
 use super::{Law, LawTarget, Observation};
 use crate::control::tuning::as_printed;
