@@ -14,14 +14,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 const PAGES: usize = 4;
 const PHOTOS: usize = 3;
 
-/// A folder of this test's own.
-fn scratch(name: &str) -> PathBuf {
-    let path = std::env::temp_dir().join(format!("plimsoll-sample-{name}-{}", std::process::id()));
-    let _ = fs::remove_dir_all(&path);
-    fs::create_dir_all(&path).unwrap();
-    path
-}
-
 /// Noise with the spectrum of a landscape, 1 / f: its value at a place, in [0, 1).
 fn noise(seed: usize, x: usize, y: usize) -> f64 {
     let lattice = |octave: usize, x: usize, y: usize| {
@@ -167,8 +159,9 @@ fn made(site: &Path, out: &Path) -> Adapted {
 
 #[test]
 fn a_third_of_the_bytes_and_half_of_the_requests_and_pages_that_say_what_they_show() {
-    let root = scratch("savings");
-    let (site, out) = (site(&root), root.join("trees"));
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    let (site, out) = (site(root), root.join("trees"));
     let adapted = made(&site, &out);
     pages_say_what_they_show(&site, &out);
     for (level, least, factor) in [(Level::Light, 0.85, 1.5), (Level::Lean, 0.70, 3.0)] {
@@ -210,13 +203,13 @@ fn a_third_of_the_bytes_and_half_of_the_requests_and_pages_that_say_what_they_sh
     let policy = Policy { without: plimsoll_content::Step::ALL.to_vec(), ..none };
     let off = impact(&Question { site, policy, ..Question::default() }, &Unwatched).unwrap();
     assert_eq!((off.levels[1].1, off.levels[2].1), (full, full));
-    fs::remove_dir_all(root).unwrap();
 }
 
 #[test]
 fn the_site_stays_and_runs_agree() {
-    let root = scratch("same");
-    let (site, out) = (site(&root), root.join("trees"));
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    let (site, out) = (site(root), root.join("trees"));
     let before = contents(&site);
     let first = made(&site, &out);
     assert_eq!(contents(&site), before);
@@ -241,7 +234,6 @@ fn the_site_stays_and_runs_agree() {
     assert!(contents(&root.join("other")) == trees, "the same site makes the same trees");
     fs::write(site.join("img/logo.jpg"), photo(77)).unwrap();
     assert_eq!(made(&site, &out).reduced_now, 2, "one image is another, at two levels");
-    fs::remove_dir_all(root).unwrap();
 }
 
 /// What the pages of the levels say.
@@ -289,25 +281,26 @@ impl Watch for Impatient {
 
 #[test]
 fn whoever_stops_it_keeps_the_old_trees() {
-    let root = scratch("stopped");
-    let (site, out) = (site(&root), root.join("trees"));
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    let (site, out) = (site(root), root.join("trees"));
     let small = Job {
         policy: Policy { image_limit_bytes: u64::MAX, medium_limit_bytes: u64::MAX, ..Policy::default() },
         ..job(&site, &out)
     };
     adapt(&small, &Unwatched, &no_pages).unwrap();
-    let trees = contents(&root);
+    let trees = contents(root);
     let error = adapt(&job(&site, &out), &Impatient(AtomicUsize::new(0)), &no_pages).unwrap_err();
     assert_eq!(error.kind(), std::io::ErrorKind::Interrupted);
-    assert!(contents(&root) == trees, "nothing is changed, and nothing is left");
+    assert!(contents(root) == trees, "nothing is changed, and nothing is left");
     let error = adapt(&job(&site, &site.join("trees")), &Unwatched, &no_pages).unwrap_err();
     assert!(error.to_string().contains("in the site"), "{error}");
-    fs::remove_dir_all(root).unwrap();
 }
 
 #[test]
 fn tags_rules_and_depth() {
-    let root = scratch("tags");
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
     let site = root.join("site");
     write(
         &site,
@@ -333,13 +326,13 @@ fn tags_rules_and_depth() {
     assert_eq!(adapted.trees[2].missing, ["a.gif", "far.html", "near.html", "two.html", "x.js"], "sparse");
     let manifest = fs::read_to_string(out.join("manifest.json")).unwrap();
     assert!(manifest.contains("\"far.html\""), "{manifest}");
-    fs::remove_dir_all(root).unwrap();
 }
 
 /// The most viewed page with an image is cut, so another one keeps it.
 #[test]
 fn an_image_is_kept_by_a_page_that_is_not_cut() {
-    let root = scratch("cut");
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
     let site = root.join("site");
     write(&site, "index.html", "<a href=one.html>1</a>");
     write(&site, "one.html", "<img src=a.jpg alt=a><a href=far.html>far</a>");
@@ -352,7 +345,6 @@ fn an_image_is_kept_by_a_page_that_is_not_cut() {
     let lean = fs::read_to_string(out.join("lean/one.html")).unwrap();
     assert!(lean.contains("src=a.jpg"), "{lean}");
     assert!(!out.join("lean/far.html").exists());
-    fs::remove_dir_all(root).unwrap();
 }
 
 /// A photo as WebP, twice as wide where `wide`.
@@ -371,7 +363,8 @@ fn webp(seed: usize, wide: bool) -> Vec<u8> {
 /// What is said of a candidate may be anything; browsers take what they do not know for `1x`.
 #[test]
 fn a_candidate_may_be_told_in_any_letters() {
-    let root = scratch("candidates");
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
     let (site, out) = (root.join("site"), root.join("trees"));
     write(&site, "index.html", "<img src=photo.jpg srcset='photo.jpg 2×, photo.jpg 3х' alt=Hills>");
     write(&site, "photo.jpg", photo(3));
@@ -383,7 +376,8 @@ fn a_candidate_may_be_told_in_any_letters() {
 /// Pictures that a page has in several formats and sizes: each is written again in its own.
 #[test]
 fn sources_of_a_picture_keep_their_names_and_formats() {
-    let root = scratch("sources");
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
     let (site, out) = (root.join("site"), root.join("trees"));
     let page = "<picture><source type=image/webp srcset='wide.webp 2x, photo.webp 1x'>\
                 <source type=image/avif srcset=photo.avif><img src=photo.jpg alt=Hills></picture>\
@@ -427,7 +421,6 @@ fn sources_of_a_picture_keep_their_names_and_formats() {
     assert_eq!(problems, ["broken.webp", "photo.avif"]);
     assert!(adapted.problems[1].what.contains("--avif"), "{:?}", adapted.problems[1]);
     assert_eq!(fs::read(out.join("light/broken.webp")).unwrap().len(), 9_000, "copied as it is");
-    fs::remove_dir_all(root).unwrap();
 }
 
 /// A site with something for each step that rewrites pages; its images are not written again.
@@ -457,8 +450,9 @@ fn site_for_steps(root: &Path) -> (PathBuf, Policy) {
 #[test]
 fn each_step_does_its_own_and_can_be_left_out() {
     use plimsoll_content::Step;
-    let root = scratch("steps");
-    let (site, policy) = site_for_steps(&root);
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    let (site, policy) = site_for_steps(root);
     let out = root.join("trees");
     let lean = |without: &[Step], page: &str| {
         let policy = Policy { without: without.to_vec(), ..policy.clone() };
@@ -487,14 +481,14 @@ fn each_step_does_its_own_and_can_be_left_out() {
     assert!(other.ends_with(" src=b.jpg id=b alt=b>"), "a script may look for it: {other}");
     lean(&[Step::Compressed], "index.html");
     assert!(!out.join("lean/index.html.gz").exists());
-    fs::remove_dir_all(root).unwrap();
 }
 
 /// By an access log, where one is given: else the page nearest to the first keeps it.
 #[test]
 fn an_image_stays_on_the_most_popular_page() {
-    let root = scratch("popular");
-    let (site, policy) = site_for_steps(&root);
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    let (site, policy) = site_for_steps(root);
     let out = root.join("trees");
     let has = |views: &[(&str, u64)], page: &str| {
         let views: BTreeMap<String, u64> =
@@ -507,14 +501,14 @@ fn an_image_stays_on_the_most_popular_page() {
         [&[], &[("/other.html", 9), ("/", 2)], &[("/other.html", 9), ("/?q", 4), ("/index.html", 7)]];
     let found = logs.map(|views| [has(views, "index.html"), has(views, "other.html")]);
     assert_eq!(found, [[true, false], [false, true], [true, false]]);
-    fs::remove_dir_all(root).unwrap();
 }
 
 /// An advertisement on one page and the product's own picture on another, and two advertisements for one picture.
 #[test]
 fn an_expendable_block_takes_its_images_from_its_own_page_alone() {
     use plimsoll_content::{Reason, Role, Step};
-    let root = scratch("block");
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
     let (site, out) = (root.join("site"), root.join("trees"));
     write(
         &site,
@@ -565,13 +559,13 @@ fn an_expendable_block_takes_its_images_from_its_own_page_alone() {
         let image = &manifest["images"][name];
         assert_eq!([&image["role"], &image["why"]], [role.name(), reason.name()], "{image}");
     }
-    fs::remove_dir_all(root).unwrap();
 }
 
 /// Small pictures that mean something in a table, in links and beside text: no level says less than a lower one.
 #[test]
 fn what_an_icon_says_stays_when_it_goes() {
-    let root = scratch("said");
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
     let (site, out) = (root.join("site"), root.join("trees"));
     let pages = [
         // What pages say, what the lean level says, and what the text level says if that is something else.
@@ -615,13 +609,13 @@ fn what_an_icon_says_stays_when_it_goes() {
             assert_eq!(page, expected, "{level}/{number}.html");
         }
     }
-    fs::remove_dir_all(root).unwrap();
 }
 
 /// Icons that are drawn in the page or by its style, in links and buttons without any text.
 #[test]
 fn a_link_with_an_icon_alone_keeps_a_name() {
-    let root = scratch("icons");
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
     let (site, out) = (root.join("site"), root.join("trees"));
     let drawing = "<svg><style/><title>Basket</title><path d='M0 0h9'/></svg>";
     let pages = [
@@ -653,13 +647,13 @@ fn a_link_with_an_icon_alone_keeps_a_name() {
         let page = fs::read_to_string(out.join(format!("text/{number}.html"))).unwrap();
         assert_eq!(page, expected, "{number}.html");
     }
-    fs::remove_dir_all(root).unwrap();
 }
 
 /// A browser refuses a sheet that is not what the page's hash says.
 #[test]
 fn a_sheet_whose_hash_a_page_says_stays_as_it_is() {
-    let root = scratch("hashes");
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
     let (site, out) = (root.join("site"), root.join("trees"));
     let page = "<link rel=stylesheet href=a.css integrity=sha384-x><link rel=stylesheet href=b.css>";
     write(&site, "index.html", page);
@@ -671,14 +665,14 @@ fn a_sheet_whose_hash_a_page_says_stays_as_it_is() {
     let lean = |path: &str| fs::read_to_string(out.join("lean").join(path)).unwrap();
     assert_eq!(lean("index.html"), page);
     assert_eq!([lean("a.css"), lean("b.css")], ["p { background: url(dot.gif) }", "p { background: none }"]);
-    fs::remove_dir_all(root).unwrap();
 }
 
 /// A file of few bytes goes, as the paper has it, and what it is said to show stays in its place.
 #[test]
 fn what_a_small_file_is_said_to_show_stays() {
     use plimsoll_content::{Reason, Role};
-    let root = scratch("small");
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
     let (site, out) = (root.join("site"), root.join("trees"));
     let drawing =
         |head: &str| format!("<svg xmlns='http://www.w3.org/2000/svg' {head}><path d='M0 0h9'/></svg>");
@@ -704,5 +698,4 @@ fn what_a_small_file_is_said_to_show_stays() {
         assert_eq!([&image["role"], &image["why"]], [role.name(), reason.name()], "{image}");
         assert_eq!(image["shown"], serde_json::json!(shown), "{image}");
     }
-    fs::remove_dir_all(root).unwrap();
 }

@@ -99,11 +99,10 @@ fn empty_lines_do_not_hold_a_connection_for_ever() {
 
 #[test]
 fn a_slow_reader_of_a_file_holds_no_place() {
-    let root = std::env::temp_dir().join(format!("plimsoll-clients-{}", std::process::id()));
-    std::fs::create_dir_all(&root).expect("a folder");
-    std::fs::write(root.join("big.bin"), vec![7; 30_000_000]).expect("a file");
+    let root = tempfile::tempdir().expect("a folder");
+    std::fs::write(root.path().join("big.bin"), vec![7; 30_000_000]).expect("a file");
     let settings = Settings {
-        backends: vec![Backend::Files(FilesSettings::new(&root))],
+        backends: vec![Backend::Files(FilesSettings::new(root.path()))],
         rewrites: vec![vec![Rewrite::default()]],
         ..settings(&[])
     };
@@ -116,7 +115,6 @@ fn a_slow_reader_of_a_file_holds_no_place() {
     settled(&gateway);
     assert_eq!(outcomes(&gateway), [1, 0, 0]);
     assert_eq!(gateway.status().classes.iter().map(|class| class.counts.bytes).sum::<u64>(), 30_000_000);
-    std::fs::remove_dir_all(root).expect("removed");
 }
 
 /// What a client has not taken of a file is read once it takes more: however many are slow, none is given up for memory.

@@ -442,7 +442,8 @@ fn caches_keep_no_lighter_copy_under_the_pages_name() {
 
 #[test]
 fn caches_keep_of_folders_what_the_highest_tree_has() {
-    let root = std::env::temp_dir().join(format!("plimsoll-caching-{}", std::process::id()));
+    let folder = tempfile::tempdir().expect("a folder");
+    let root = folder.path();
     for (name, content) in [
         ("manifest.json", r#"{"plimsoll": 1, "trees": [{"tree": "light"}, {"tree": "full"}]}"#),
         ("light/a.txt", "small"),
@@ -452,7 +453,7 @@ fn caches_keep_of_folders_what_the_highest_tree_has() {
         std::fs::create_dir_all(root.join(name).parent().expect("a folder")).expect("a folder");
         std::fs::write(root.join(name), content).expect("a file");
     }
-    let gateway = two_levels(Backend::Files(FilesSettings::new(&root)));
+    let gateway = two_levels(Backend::Files(FilesSettings::new(root)));
     let mut client = client(&gateway);
     for (path, content, kept) in
         [("/a.txt", "small", false), ("/style.css", "the same", true), ("/full/a.txt", "large", true)]
@@ -463,7 +464,6 @@ fn caches_keep_of_folders_what_the_highest_tree_has() {
         assert_eq!(all(&head, "cache-control"), [if kept { "max-age=60" } else { "private, no-cache" }]);
         assert_eq!(field(&head, "last-modified").is_some(), kept, "{path}");
     }
-    std::fs::remove_dir_all(root).expect("removed");
 }
 
 /// A download that is resumed has its beginning from the level that the client had then.
@@ -525,12 +525,13 @@ fn a_host_of_no_site_is_421_and_the_connection_stays() {
 
 #[test]
 fn files_are_served_by_level_and_counted() {
-    let root = std::env::temp_dir().join(format!("plimsoll-levels-{}", std::process::id()));
+    let folder = tempfile::tempdir().expect("a folder");
+    let root = folder.path();
     std::fs::create_dir_all(root.join("light")).expect("a folder");
     std::fs::write(root.join("light/a.txt"), "small").expect("a file");
     std::fs::write(root.join("light/big.bin"), vec![7; 3_000_000]).expect("a file");
     let settings = Settings {
-        backends: vec![Backend::Files(FilesSettings::new(&root))],
+        backends: vec![Backend::Files(FilesSettings::new(root))],
         rewrites: vec![vec![Rewrite { prefix: "/light".to_owned(), headers: Vec::new(), falls_back: false }]],
         ..settings(&[])
     };
@@ -554,7 +555,6 @@ fn files_are_served_by_level_and_counted() {
     assert_eq!(status(&leaver.head().expect("an answer")), 200);
     drop(leaver);
     settled(&gateway);
-    std::fs::remove_dir_all(root).expect("removed");
 }
 
 #[test]

@@ -176,10 +176,10 @@ fn what_is_wrong_changes_nothing() {
 fn a_folder_takes_the_place_of_an_upstream_and_back() {
     let origin = Origin::serving(b"proxied");
     let gateway = gateway(&origin);
-    let folder = std::env::temp_dir().join(format!("plimsoll-reload-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).expect("a folder");
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
     std::fs::write(folder.join("x"), "from a file").expect("a file");
-    let files = || Settings { backends: vec![Backend::Files(FilesSettings::new(&folder))], ..settings(&[]) };
+    let files = || Settings { backends: vec![Backend::Files(FilesSettings::new(folder))], ..settings(&[]) };
     let mut client = client(&gateway);
     for _ in 0..3 {
         assert_eq!(client.get("/x"), (200, b"proxied".to_vec()));
@@ -188,7 +188,6 @@ fn a_folder_takes_the_place_of_an_upstream_and_back() {
         assert_eq!(client.get("/x"), (200, b"from a file".to_vec()));
         gateway.reloader().reload(settings(&[origin.address]), &promises(8)).expect("nothing is wrong");
     }
-    std::fs::remove_dir_all(&folder).expect("it was there");
 }
 
 /// Reloads with five workers, or with a plant that has no worker.

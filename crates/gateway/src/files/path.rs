@@ -42,6 +42,7 @@ fn is_plain(path: &[u8]) -> bool {
     })
 }
 
+/// By hand, since percent-encoding leaves a malformed `%` as it stands, and here that is a bad request.
 fn decode(segment: &[u8], name: &mut Vec<u8>) -> Result<(), u16> {
     let mut rest = segment.iter();
     while let Some(&byte) = rest.next() {

@@ -116,13 +116,13 @@ mod tests {
 
     #[test]
     fn a_file_is_not_overwritten() {
-        let file = std::env::temp_dir().join(format!("plimsoll-section-{}.toml", std::process::id()));
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("section.toml");
         assert_eq!(must_be_new(&file), Ok(()));
         let write = |text| write(NewFile::begin(&file, &[]).unwrap(), text);
         write("a").unwrap();
         assert!(matches!(must_be_new(&file), Err(Failure::Input(text)) if text.contains("not overwritten")));
         assert!(matches!(write("b"), Err(Failure::Input(_))));
         assert_eq!(std::fs::read_to_string(&file).unwrap(), "a");
-        std::fs::remove_file(&file).unwrap();
     }
 }

@@ -6,7 +6,9 @@
 //! Where stderr is systemd's journal each line begins with its priority, as sd-daemon(3) has it, and the text has neither time
 //! nor level, since the journal keeps both.
 
-use std::fmt::{self, Debug, Write as _};
+use serde::Serializer as _;
+use serde_json::{Serializer, Value};
+use std::fmt::{self, Debug};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
@@ -74,14 +76,13 @@ pub(super) fn is_journal() -> bool {
 #[derive(Debug, Default)]
 struct Fields {
     message: String,
-    /// By name, each as a text and as JSON has it.
-    others: Vec<(&'static str, String, String)>,
+    others: Vec<(&'static str, Value)>,
 }
 
 impl Fields {
     /// What the event is about, and its message.
     fn text(&self) -> String {
-        let value = |name: &str| self.others.iter().find(|(own, ..)| *own == name).map(|(_, text, _)| text);
+        let value = |name: &str| self.others.iter().find(|(own, _)| *own == name)?.1.as_str();
         let message = &self.message;
         let text = match (value("site"), value("class"), value("upstream"), value("plant")) {
             (Some(site), Some(class), ..) => format!("{site}/{class}: {message}"),
@@ -93,28 +94,26 @@ impl Fields {
         harmless(&text)
     }
 
-    fn json(&self, time: &str, level: Level) -> String {
-        let level = level.as_str().to_ascii_lowercase();
-        let mut line = format!("{{\"time\":\"{time}\",\"level\":\"{level}\"");
-        for (name, _, json) in &self.others {
-            // A string takes everything.
-            let _ = write!(line, ",\"{name}\":{json}");
-        }
-        line + ",\"message\":" + &quoted(&self.message) + "}"
+    fn json(self, time: &str, level: Level) -> String {
+        let head = [("time", time.into()), ("level", level.as_str().to_ascii_lowercase().into())];
+        let fields = head.into_iter().chain(self.others).chain([("message", self.message.into())]);
+        let mut line = Vec::new();
+        // A vector takes everything.
+        let _ = Serializer::new(&mut line).collect_map(fields);
+        String::from_utf8(line).unwrap_or_default()
     }
 
     fn number(&mut self, field: &Field, number: impl ToString) {
-        let number = number.to_string();
-        self.others.push((field.name(), number.clone(), number));
+        // JSON has no infinity.
+        if let Ok(number) = number.to_string().parse() {
+            self.others.push((field.name(), number));
+        }
     }
 
     fn take(&mut self, field: &Field, text: String) {
         match field.name() {
             "message" => self.message = text,
-            name => {
-                let json = quoted(&text);
-                self.others.push((name, text, json));
-            }
+            name => self.others.push((name, text.into())),
         }
     }
 }
@@ -141,10 +140,7 @@ impl Visit for Fields {
     }
 
     fn record_f64(&mut self, field: &Field, value: f64) {
-        // JSON has no infinity.
-        if value.is_finite() {
-            self.number(field, (value * 1e6).round() / 1e6);
-        }
+        self.number(field, (value * 1e6).round() / 1e6);
     }
 }
 
@@ -156,11 +152,6 @@ fn harmless(text: &str) -> String {
         if is_kept(c) { out.push(c) } else { out.extend(c.escape_unicode()) }
     }
     out
-}
-
-fn quoted(text: &str) -> String {
-    // A text is always possible.
-    serde_json::to_string(text).unwrap_or_default()
 }
 
 #[cfg(test)]

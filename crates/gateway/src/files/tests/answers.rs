@@ -108,7 +108,7 @@ fn a_file_that_was_cut_short_is_an_error_and_not_an_end() {
         FileRequest { method: "GET", path: "/video.mp4", query: None, fields: FileFields::default() };
     let response = files.respond(Instant::now(), &request);
     let FileBody::File(mut slice) = response.body else { panic!("a large file is not in memory") };
-    fs::File::options().write(true).open(place.0.join("root/video.mp4")).unwrap().set_len(100).unwrap();
+    fs::File::options().write(true).open(place.at("root/video.mp4")).unwrap().set_len(100).unwrap();
     let mut buffer = [0; 1000];
     assert_eq!(slice.read(&mut buffer).unwrap(), 100);
     assert_eq!(slice.read(&mut buffer).unwrap_err().kind(), std::io::ErrorKind::UnexpectedEof);
@@ -145,7 +145,7 @@ fn folders() {
     place.write("root/docs/index.html", "docs");
     place.write("root/a:b/index.html", "odd");
     place.write("root/none/a.txt", "a");
-    fs::create_dir_all(place.0.join("root/folder/index.html")).unwrap();
+    fs::create_dir_all(place.at("root/folder/index.html")).unwrap();
     let mut server = place.server();
     assert_eq!(server.get("/").text(), "home");
     assert_eq!(server.get("/").header("content-type"), Some("text/html; charset=utf-8"));

@@ -18,7 +18,7 @@ fn a_change_is_seen_within_a_second_and_the_disk_is_left_alone_before() {
     assert_ne!(first.header("etag"), second.header("etag"));
 
     place.write("root/a.txt.gz", "gz");
-    fs::remove_file(place.0.join("root/a.txt")).unwrap();
+    fs::remove_file(place.at("root/a.txt")).unwrap();
     server.pass(REVALIDATE);
     assert_eq!(server.get("/a.txt").status, 404, "a copy does not stand for its original");
     place.write("root/a.txt", "third");
@@ -58,7 +58,7 @@ fn a_change_that_keeps_size_and_time_is_seen() {
     assert_eq!(server.get("/a.txt").text(), "first");
     place.write("root/b.txt", "other");
     place.touch("root/b.txt", time);
-    fs::rename(place.0.join("root/b.txt"), place.0.join("root/a.txt")).unwrap();
+    fs::rename(place.at("root/b.txt"), place.at("root/a.txt")).unwrap();
     server.pass(REVALIDATE);
     assert_eq!(server.get("/a.txt").text(), "other");
 }
@@ -73,7 +73,7 @@ fn a_large_file_has_the_headers_of_what_is_sent_even_between_looks() {
     let answer = server.get("/video.mp4");
     assert_eq!(answer.text(), "short now");
     assert!(answer.header("etag").is_some_and(|tag| tag.starts_with("\"9-")));
-    fs::remove_file(place.0.join("root/video.mp4")).unwrap();
+    fs::remove_file(place.at("root/video.mp4")).unwrap();
     assert_eq!(server.get("/video.mp4").status, 404);
 }
 
@@ -84,13 +84,13 @@ fn a_switched_tree_is_seen() {
         place.write(&format!("{release}/index.html"), text);
         place.write(&format!("{release}/part/a.txt"), text);
     }
-    let current = place.0.join("current");
+    let current = place.at("current");
     let point = |release: &str| {
-        symlink(release, place.0.join("next")).unwrap();
-        fs::rename(place.0.join("next"), &current).unwrap();
+        symlink(release, place.at("next")).unwrap();
+        fs::rename(place.at("next"), &current).unwrap();
     };
     point("releases/1");
-    symlink("../releases/1/part", place.0.join("root/part")).unwrap();
+    symlink("../releases/1/part", place.at("root/part")).unwrap();
     let settings = FilesSettings { root: current.clone(), ..place.settings() };
     let mut server = Server { files: Files::new(settings).unwrap(), now: Instant::now() };
     assert_eq!(server.get("/").text(), "one");
@@ -115,11 +115,11 @@ fn a_switched_link_within_the_tree_is_seen() {
     let place = Place::new();
     place.write("root/1/a.txt", "one");
     place.write("root/2/a.txt", "two");
-    symlink("1", place.0.join("root/now")).unwrap();
+    symlink("1", place.at("root/now")).unwrap();
     let mut server = place.server();
     assert_eq!(server.get("/now/a.txt").text(), "one");
-    fs::remove_file(place.0.join("root/now")).unwrap();
-    symlink("2", place.0.join("root/now")).unwrap();
+    fs::remove_file(place.at("root/now")).unwrap();
+    symlink("2", place.at("root/now")).unwrap();
     server.pass(REVALIDATE);
     assert_eq!(server.get("/now/a.txt").text(), "two");
 }

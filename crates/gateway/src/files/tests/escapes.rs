@@ -11,8 +11,8 @@ fn links_that_leave_the_tree() {
     let place = Place::new();
     place.write("outside/a.txt", "secret");
     place.write("root/in.txt", "inside");
-    let link = |target: &Path, name: &str| symlink(target, place.0.join("root").join(name)).unwrap();
-    link(&place.0.join("secret.txt"), "absolute");
+    let link = |target: &Path, name: &str| symlink(target, place.at("root").join(name)).unwrap();
+    link(&place.at("secret.txt"), "absolute");
     link(Path::new("../secret.txt"), "relative");
     link(Path::new("../outside"), "folder");
     link(Path::new("in.txt"), "within");
@@ -47,23 +47,23 @@ fn links_that_leave_the_tree() {
 fn what_is_no_file() {
     let place = Place::new();
     place.write("root/closed.txt", "closed");
-    fs::set_permissions(place.0.join("root/closed.txt"), fs::Permissions::from_mode(0o000)).unwrap();
-    let pipe = place.0.join("root/pipe");
+    fs::set_permissions(place.at("root/closed.txt"), fs::Permissions::from_mode(0o000)).unwrap();
+    let pipe = place.at("root/pipe");
     rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, rustix::fs::Mode::from(0o644), 0)
         .unwrap();
-    let _socket = std::os::unix::net::UnixListener::bind(place.0.join("root/socket")).unwrap();
+    let _socket = std::os::unix::net::UnixListener::bind(place.at("root/socket")).unwrap();
     let mut server = place.server();
     assert_eq!(server.get("/pipe").status, 404, "and does not wait for a writer");
     assert_eq!(server.get("/socket").status, 404);
     assert_eq!(server.get(&format!("/{}", "a".repeat(300))).status, 404);
     assert_eq!(server.get(&format!("/{}", "a/".repeat(4000))).status, 404);
     // The superuser may read the file all the same.
-    if fs::read(place.0.join("root/closed.txt")).is_err() {
+    if fs::read(place.at("root/closed.txt")).is_err() {
         assert_eq!(server.get("/closed.txt").status, 403);
     }
-    let missing = FilesSettings { root: place.0.join("nowhere"), ..place.settings() };
+    let missing = FilesSettings { root: place.at("nowhere"), ..place.settings() };
     assert!(Files::new(missing).is_err());
-    let file = FilesSettings { root: place.0.join("secret.txt"), ..place.settings() };
+    let file = FilesSettings { root: place.at("secret.txt"), ..place.settings() };
     assert!(Files::new(file).is_err());
 }
 
@@ -128,8 +128,8 @@ fn fuzz_smoke_no_path_escapes() {
     place.write("root/index.html", "inside");
     place.write("root/.git/a.txt", "secret");
     place.write("sub/a.txt", "secret");
-    symlink("..", place.0.join("root/out")).unwrap();
-    symlink("/", place.0.join("root/sub/out")).unwrap();
+    symlink("..", place.at("root/out")).unwrap();
+    symlink("/", place.at("root/sub/out")).unwrap();
     for confinement in [Confinement::Kernel, Confinement::Walk] {
         let mut server = place.server();
         server.files.tree.confine(confinement);
@@ -154,8 +154,7 @@ fn fuzz_smoke_no_path_escapes() {
     // The canary: the same paths, resolved by joining text, do reach the secret.
     let mut random = Random::new(20_260_101);
     let escapes = (0..20_000).map(|_| random_path(&mut random)).filter(|path| {
-        fs::read(format!("{}{path}", place.0.join("root").display()))
-            .is_ok_and(|content| content == b"secret")
+        fs::read(format!("{}{path}", place.at("root").display())).is_ok_and(|content| content == b"secret")
     });
     let escaped = escapes.count();
     assert!(escaped > 30, "{escaped}");

@@ -7,47 +7,42 @@ mod order;
 
 use super::*;
 use std::fs;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::SystemTime;
+use tempfile::TempDir;
 
-/// A folder of its own under the system's temporary folder, removed at the end. The tree is its `root`.
-struct Place(PathBuf);
+/// A temporary folder, whose `root` is the tree.
+struct Place(TempDir);
 
 impl Place {
     fn new() -> Place {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("plimsoll-files-{}-{number}", std::process::id()));
-        fs::create_dir_all(path.join("root")).unwrap();
-        let place = Place(path);
+        let place = Place(tempfile::tempdir().unwrap());
+        fs::create_dir(place.at("root")).unwrap();
         place.write("secret.txt", "secret");
         place
     }
 
+    fn at(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
     /// Writes a file as if it had not changed for an hour.
     fn write(&self, name: &str, content: impl AsRef<[u8]>) {
-        let path = self.0.join(name);
+        let path = self.at(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, content).unwrap();
         self.touch(name, SystemTime::now() - Duration::from_secs(3600));
     }
 
     fn touch(&self, name: &str, time: SystemTime) {
-        fs::File::options().write(true).open(self.0.join(name)).unwrap().set_modified(time).unwrap();
+        fs::File::options().write(true).open(self.at(name)).unwrap().set_modified(time).unwrap();
     }
 
     fn settings(&self) -> FilesSettings {
-        FilesSettings::new(self.0.join("root"))
+        FilesSettings::new(self.at("root"))
     }
 
     fn server(&self) -> Server {
         Server { files: Files::new(self.settings()).unwrap(), now: Instant::now() }
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
     }
 }
 

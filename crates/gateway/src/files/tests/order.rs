@@ -2,6 +2,7 @@
 
 use super::*;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 const MANIFEST: &str = r#"{"plimsoll": 2, "trees": [
     {"level": "text", "tree": "text", "missing": ["a.txt"]}, {"level": "light", "tree": "light"},
@@ -54,19 +55,19 @@ fn a_new_manifest_is_read_within_a_second() {
     assert_eq!(server.get("/text/f.txt").text(), "full/f.txt");
     // Another file with the same name is no manifest.
     place.write("root/new.json", MANIFEST.replace("\"light\"}", "\"elsewhere\"}"));
-    fs::rename(place.0.join("root/new.json"), place.0.join("root/manifest.json")).unwrap();
+    fs::rename(place.at("root/new.json"), place.at("root/manifest.json")).unwrap();
     assert_eq!(server.get("/text/e.txt").status, 404, "within the second");
     server.pass(REVALIDATE);
     assert_eq!(server.get("/text/e.txt").text(), "elsewhere/e.txt");
     assert_eq!(server.get("/text/l.txt").text(), "full/l.txt");
-    fs::remove_file(place.0.join("root/manifest.json")).unwrap();
+    fs::remove_file(place.at("root/manifest.json")).unwrap();
     server.pass(REVALIDATE);
     assert_eq!(server.get("/text/e.txt").status, 404);
     // The folder of the trees is replaced by another, as `adapt` does it.
     place.write("other/manifest.json", MANIFEST);
     place.write("other/full/g.txt", "g");
-    fs::rename(place.0.join("root"), place.0.join("aside")).unwrap();
-    fs::rename(place.0.join("other"), place.0.join("root")).unwrap();
+    fs::rename(place.at("root"), place.at("aside")).unwrap();
+    fs::rename(place.at("other"), place.at("root")).unwrap();
     server.pass(REVALIDATE);
     assert_eq!(server.get("/text/g.txt").text(), "g");
 }
@@ -81,9 +82,9 @@ fn trees_that_are_exchanged_and_taken_away_leave_no_gap() {
     place.write("other/manifest.json", MANIFEST);
     place.write("other/full/new.txt", "new");
     place.write("other/full/large", large());
-    fs::rename(place.0.join("root"), place.0.join("aside")).unwrap();
-    fs::rename(place.0.join("other"), place.0.join("root")).unwrap();
-    fs::remove_dir_all(place.0.join("aside")).unwrap();
+    fs::rename(place.at("root"), place.at("aside")).unwrap();
+    fs::rename(place.at("other"), place.at("root")).unwrap();
+    fs::remove_dir_all(place.at("aside")).unwrap();
     // No time has passed: files in memory are served, and others are looked for in the new trees.
     for path in ["/text/new.txt", "/full/large"] {
         assert_eq!(server.get(path).status, 200, "{path}");
@@ -97,16 +98,16 @@ fn no_name_is_lost_while_trees_are_exchanged_again_and_again() {
     let place = trees(MANIFEST);
     place.write("root/full/large", large());
     let mut server = place.server();
-    let exchanged = std::sync::atomic::AtomicBool::new(false);
+    let exchanged = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
             for number in 0..300 {
                 let new = format!("new{number}");
-                fs::create_dir_all(place.0.join(&new).join("full")).unwrap();
+                fs::create_dir_all(place.at(&new).join("full")).unwrap();
                 for name in ["manifest.json", "full/f.txt", "full/large"] {
-                    fs::hard_link(place.0.join("root").join(name), place.0.join(&new).join(name)).unwrap();
+                    fs::hard_link(place.at("root").join(name), place.at(&new).join(name)).unwrap();
                 }
-                let [new, root] = [new.as_str(), "root"].map(|name| place.0.join(name));
+                let [new, root] = [new.as_str(), "root"].map(|name| place.at(name));
                 renameat_with(CWD, &new, CWD, &root, RenameFlags::EXCHANGE).unwrap();
                 fs::remove_dir_all(new).unwrap();
             }

@@ -129,11 +129,12 @@ fn lines_of_all_kinds() {
     lines.extend_from_slice(
         b"\nvhost.example:443 2001:db8::1 - - [01/Aug/1995:00:00:01 -0400] \"GET /\xe4 HTTP/1.1\" 200 -",
     );
-    let path = std::env::temp_dir().join(format!("plimsoll-lines-{}", std::process::id()));
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("lines");
     std::fs::write(&path, &lines).unwrap();
     let arrivals = Arrivals::log(Input::File(path.clone()), Replay::default());
     let mut source = source(&stream(arrivals), 1).unwrap();
-    std::fs::remove_file(&path).unwrap();
+    folder.close().unwrap();
     let (mut request, mut found) = (Request::default(), Vec::new());
     while source.next(&mut request).unwrap().is_some() {
         found.push((request.host.clone(), request.path.clone(), request.bytes));
