@@ -152,7 +152,7 @@ impl Engine {
         LearnedClass {
             site: member.site.name.clone(),
             class: member.name.into(),
-            levels: self.rows[member.class].levels.iter().enumerate().map(level).collect(),
+            levels: self.class_names[member.class].levels.iter().enumerate().map(level).collect(),
             line: costs.line,
             promised: costs.promised.map(as_numbers),
             service_level: state.map_or([0.0; 2], |state| [state.set, state.allocated]),
@@ -162,7 +162,7 @@ impl Engine {
     }
 
     fn plant_name(&self, class: usize, level: usize) -> String {
-        self.registry.promises.plants[self.rows[class].plants[level]].name.clone()
+        self.registry.promises.plants[self.class_names[class].plants[level]].name.clone()
     }
 
     /// Goes on from what another engine has learned. `at_once`: this engine takes the place of that one without a pause, so
@@ -219,7 +219,7 @@ impl Engine {
 
     /// Takes the costs of a class; refuses those of other levels, and numbers that cannot be.
     fn restore_class(&mut self, class: usize, own: &LearnedClass) -> Result<(), &'static str> {
-        let levels = &self.rows[class].levels;
+        let levels = &self.class_names[class].levels;
         let fits = |(number, known): (usize, &LearnedLevel)| {
             levels[number] == known.name && self.plant_name(class, number) == known.plant
         };

@@ -40,7 +40,7 @@ use idle_periods::IdlePeriods;
 use loops::{Loops, Sensors};
 use processes::SharedWords;
 use published_state::{PublishedPlant, PublishedState};
-use status::ClassRow;
+use reload::ClassNames;
 use timers::{Timer, Timers};
 
 /// The engine: built from promises, and driven by [`tick`](Engine::tick), which alone moves service levels and quotas
@@ -48,7 +48,7 @@ use timers::{Timer, Timers};
 pub struct Engine {
     registry: Registry,
     /// By class number.
-    rows: Vec<ClassRow>,
+    class_names: Vec<ClassNames>,
     /// The key of the client hash.
     seed: u64,
     /// What it shares with the processes of a server.
@@ -96,7 +96,7 @@ impl Engine {
         let Some(lane) = all.pop() else { unreachable!("one lane more than asked for") };
         let mut engine = Engine {
             registry: Registry::default(),
-            rows: Vec::new(),
+            class_names: Vec::new(),
             seed,
             words,
             published,

@@ -2,6 +2,7 @@
 
 use super::Engine;
 use super::published_state::PublishedPlant;
+use super::reload::ClassNames;
 use crate::actuator::cascade::LevelPart;
 use crate::admission::lateness::AcceptedLateness;
 use crate::admission::slot_key::SlotKey;
@@ -15,27 +16,14 @@ use crate::telemetry::status::{
     ResponseStatus, SiteStatus, Status,
 };
 use crate::time::Duration;
-use alloc::{string::String, vec::Vec};
+use alloc::vec::Vec;
 use core::array;
-
-/// What the status says of a class, whether it is promised still or not.
-#[derive(Clone, Default)]
-pub(crate) struct ClassRow {
-    pub(crate) site: String,
-    pub(crate) class: String,
-    pub(crate) plant: usize,
-    /// Names of the levels 1..=M.
-    pub(crate) levels: Vec<String>,
-    /// Their plants.
-    pub(crate) plants: Vec<usize>,
-    pub(crate) removed: bool,
-}
 
 impl Engine {
     /// A snapshot of every plant, site and class, as of the last control period.
     pub fn status(&self) -> Status {
-        let rows = self.rows.iter().enumerate();
-        let mut classes: Vec<_> = rows.map(|(class, row)| self.class_status(class, row)).collect();
+        let names = self.class_names.iter().enumerate();
+        let mut classes: Vec<_> = names.map(|(class, names)| self.class_status(class, names)).collect();
         for (class, costs) in self.loops.utilization.iter().flat_map(|one| one.level_costs(&self.loops.costs))
         {
             classes[class].level_cost_seconds = costs;
@@ -141,12 +129,12 @@ impl Engine {
         }
     }
 
-    fn class_status(&self, class: usize, row: &ClassRow) -> ClassStatus {
+    fn class_status(&self, class: usize, names: &ClassNames) -> ClassStatus {
         let (costs, window) = (&self.loops.costs[class], &self.sensors.classes.measurements()[class].window);
-        let workers = f64::from(self.published().plants[row.plant].capacity.workers());
+        let workers = f64::from(self.published().plants[names.plant].capacity.workers());
         let (a, b) = costs.line.coefficients();
         let mean_size = window.counts.bytes as f64 / (window.released.max(1)) as f64;
-        let totals = ClassSnapshot::sum(&self.sensors.counters, class, row.levels.len());
+        let totals = ClassSnapshot::sum(&self.sensors.counters, class, names.levels.len());
         let lanes = || self.sensors.counters.iter().map(move |lane| &lane.classes[class]);
         let (queue_delays, response_times) =
             (lanes().map(|class| &class.queue_delays), lanes().map(|class| &class.response_times));
@@ -155,11 +143,11 @@ impl Engine {
         let responses = array::from_fn(|digit| lanes().map(|class| class.responses[digit].get()).sum());
         let mean = |sum_ns: u64, count: u64| Duration::from_nanos(sum_ns.checked_div(count).unwrap_or(0));
         ClassStatus {
-            site: row.site.clone(),
-            class: row.class.clone(),
-            removed: row.removed,
-            plant: row.plant,
-            levels: row.levels.clone(),
+            site: names.site.clone(),
+            class: names.class.clone(),
+            removed: names.removed,
+            plant: names.plant,
+            levels: names.levels.clone(),
             service_level: self.loops.applied[class].mean(),
             parts: self.loops.applied[class].parts().iter().map(|part| self.part_status(part)).collect(),
             request_rate: window.counts.arrivals as f64 / self.timers.seconds,
@@ -172,7 +160,7 @@ impl Engine {
             },
             site_level: None,
             response: None,
-            deadline: self.deadline_status(class, row.plant),
+            deadline: self.deadline_status(class, names.plant),
             level_cost_seconds: Vec::new(),
             heavy_clients: self.sensors.heavy.class(class).heavy().len() as u32,
             counts: totals.counts,

@@ -4,20 +4,20 @@ use crate::actuator::cascade::{Cascade, parts};
 use crate::control::cost::class::ClassCosts;
 use crate::control::utilization::costs::promised_line;
 use crate::engine::Engine;
-use crate::engine::status::ClassRow;
+use crate::engine::reload::ClassNames;
 use crate::model::LinearModel;
 use crate::promises::registry::RegisteredClass;
 use crate::promises::{Level, Site};
 use alloc::{string::String, sync::Arc, vec::Vec};
 
 impl Engine {
-    /// What the status says of each class.
-    pub(super) fn next_rows(&self) -> Vec<ClassRow> {
-        let mut rows = self.rows.clone();
-        rows.iter_mut().for_each(|row| row.removed = true);
-        rows.resize_with(self.registry.class_count(), ClassRow::default);
+    /// The names of each class under the promises in force.
+    pub(super) fn next_class_names(&self) -> Vec<ClassNames> {
+        let mut all = self.class_names.clone();
+        all.iter_mut().for_each(|names| names.removed = true);
+        all.resize_with(self.registry.class_count(), ClassNames::default);
         for member in self.registry.classes() {
-            rows[member.class] = ClassRow {
+            all[member.class] = ClassNames {
                 site: member.site.name.clone(),
                 class: member.name.into(),
                 plant: member.site.plant,
@@ -26,7 +26,7 @@ impl Engine {
                 removed: false,
             };
         }
-        rows
+        all
     }
 
     /// Makes counters for new numbers; the lanes get them with the published state.
@@ -50,23 +50,23 @@ impl Engine {
                 continue;
             }
             self.loops.applied[class].keep_above(least[class].into());
-            let row = &self.rows[class];
-            if row.levels == level_names(site) && row.plants == plants {
+            let names = &self.class_names[class];
+            if names.levels == level_names(site) && names.plants == plants {
                 continue;
             }
             let cost = |(level, plant): (&Level, &usize)| {
-                let old = level_before(row, level, *plant);
+                let old = level_before(names, level, *plant);
                 old.map_or_else(Default::default, |old| self.loops.costs[class].by_level[old].clone())
             };
             let costs: Vec<_> = site.levels.iter().zip(&plants).map(cost).collect();
             self.sensors.classes.relevel(class, costs.len(), &lanes);
             self.loops.costs[class].relevel(&costs);
-            if row.plants.last() != plants.last() {
+            if names.plants.last() != plants.last() {
                 self.loops.costs[class].set_line(LinearModel::default());
             }
             // A plant that served no level before begins where the clients were on average.
             let was = &self.loops.applied[class];
-            let m = |plant: usize| moved((row, site), plant, was.at(plant).unwrap_or_else(|| was.mean()));
+            let m = |plant: usize| moved((names, site), plant, was.at(plant).unwrap_or_else(|| was.mean()));
             let now = Cascade::new(&plants, m);
             self.loops.applied[class] = now;
         }
@@ -99,20 +99,20 @@ pub(super) fn plants_of(site: &Site) -> Vec<usize> {
 }
 
 /// The number that a level of a class had, if it stays at its plant.
-pub(super) fn level_before(row: &ClassRow, level: &Level, plant: usize) -> Option<usize> {
-    let old = row.levels.iter().position(|name| *name == level.name);
-    old.filter(|old| row.plants[*old] == plant).map(|old| old + 1)
+pub(super) fn level_before(names: &ClassNames, level: &Level, plant: usize) -> Option<usize> {
+    let old = names.levels.iter().position(|name| *name == level.name);
+    old.filter(|old| names.plants[*old] == plant).map(|old| old + 1)
 }
 
 /// m at a plant among the new levels: it stays between the same two levels, by name, and full quality stays full quality. Below
 /// the plant's lowest level is whatever follows there, so that as many of its clients keep that level as before.
-pub(super) fn moved((row, site): (&ClassRow, &Site), plant: usize, m: f64) -> f64 {
-    let (old, top) = (&row.levels, site.levels.len() as f64);
+pub(super) fn moved((names, site): (&ClassNames, &Site), plant: usize, m: f64) -> f64 {
+    let (old, top) = (&names.levels, site.levels.len() as f64);
     if m >= old.len() as f64 {
         return top;
     }
     let base = |plants: &[usize]| parts(plants).find(|part| part.0 == plant).map(|(_, base, _)| base);
-    let bases = base(&row.plants).zip(base(&plants_of(site)));
+    let bases = base(&names.plants).zip(base(&plants_of(site)));
     let new_level = |level: usize| -> f64 {
         if let Some((_, now)) = bases.filter(|(was, _)| *was == level) {
             return now as f64;

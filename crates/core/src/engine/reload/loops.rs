@@ -26,7 +26,7 @@ impl Engine {
             let m = |class: usize, m: f64| {
                 let mut members = self.registry.classes();
                 let site = members.find(|member| member.class == class).map(|member| member.site);
-                site.map_or(m, |site| moved((&self.rows[class], site), number, m))
+                site.map_or(m, |site| moved((&self.class_names[class], site), number, m))
             };
             one.reload(PlantReload { was: &was.promises, registry: &self.registry, number, m: &m });
         }

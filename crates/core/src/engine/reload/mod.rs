@@ -24,6 +24,7 @@ mod loops;
 mod names;
 mod publish;
 
+pub(super) use names::ClassNames;
 pub use names::Names;
 
 use super::Engine;
@@ -74,7 +75,7 @@ impl Engine {
     }
 
     /// Brings promises into force for all lanes: each reads them from its next call on. The order is: counters for new numbers,
-    /// the sensors and costs of classes, the loops, the published state, what the status shows, by which the levels from before
+    /// the sensors and costs of classes, the loops, the published state, the names of classes, by which the levels from before
     /// are known until then, and last what reads the published state: the promised costs, the loops of delays and ratios, and
     /// the timers.
     pub fn apply(&mut self, reload: Reload) -> Changes {
@@ -86,7 +87,7 @@ impl Engine {
         self.loops.deadlines.reload(&self.registry);
         self.loops.budgets.reload(&self.registry);
         self.publish();
-        self.rows = self.next_rows();
+        self.class_names = self.next_class_names();
         self.take_promised_costs(None, false);
         self.reload_departures();
         (0..self.registry.promises.plants.len()).for_each(|plant| self.bound_server_queue(plant));

@@ -1,7 +1,21 @@
-//! The names of plants, sites, levels and classes by number, for logs and for the servers' own programs.
+//! The names of plants, sites, levels and classes by number, for logs, for the servers' own programs and for reloads.
 
 use super::Reload;
 use alloc::{string::String, vec::Vec};
+
+/// The names of a class and of its levels, and which plants serve these, whether it is promised still or not.
+#[derive(Clone, Default)]
+pub(crate) struct ClassNames {
+    pub(crate) site: String,
+    pub(crate) class: String,
+    /// The site's own plant.
+    pub(crate) plant: usize,
+    /// Names of the levels 1..=M.
+    pub(crate) levels: Vec<String>,
+    /// The plant of each level.
+    pub(crate) plants: Vec<usize>,
+    pub(crate) removed: bool,
+}
 
 /// The names by the engine's numbers. Names of what is no longer promised stay, since numbers are for life.
 #[derive(Clone, Debug, Default)]

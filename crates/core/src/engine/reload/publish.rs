@@ -149,9 +149,9 @@ impl Engine {
     fn class_words(&self, class: usize, site: &Site) -> ClassWords {
         let (words, heavy) = (ClassWords::new(&self.loops.applied[class]), self.sensors.heavy.class(class));
         words.set_heavy(heavy.heavy(), heavy.note_shift());
-        if let Some((known, row)) = self.published().classes.get(class).zip(self.rows.get(class)) {
+        if let Some((known, names)) = self.published().classes.get(class).zip(self.class_names.get(class)) {
             for (index, (level, plant)) in site.levels.iter().zip(site.plants()).enumerate() {
-                if let Some(old) = level_before(row, level, plant) {
+                if let Some(old) = level_before(names, level, plant) {
                     words.follow_level(index + 1, (&known.words, old));
                 }
             }
