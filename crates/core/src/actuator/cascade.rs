@@ -24,7 +24,7 @@ pub(crate) struct LevelPart {
     pub(crate) plant: usize,
     /// The level below its lowest one.
     pub(crate) base: usize,
-    /// The highest level that it serves.
+    /// The highest level that the plant serves.
     pub(crate) top: usize,
     /// In `[base, top]`, as a fraction of the clients that come to this part.
     pub(crate) m: f64,

@@ -50,8 +50,8 @@ use libm::sqrt;
 const WAIT_ERROR: f64 = 0.055;
 /// The part of the workers up to which a request that is probably late takes one that is idle: below it few requests wait.
 const PROBES_BELOW: f64 = 0.7;
-/// That part for a request that is as likely to be in time as not. On a server with less to spare it would take the place
-/// of others that are in time.
+/// The part of the workers for a request that is as likely to be in time as not. On a server with less to spare it would take
+/// the place of others that are in time.
 const EVEN_BELOW: f64 = 0.9;
 /// The part of a deadline that a request may wait where short waits are preferred.
 const SHORT_WAIT: f64 = 0.2;

@@ -8,10 +8,10 @@ use crate::time::Duration;
 
 /// The part of the shortest promised delay for which a request may wait in the server.
 const PART_OF_DELAY: f64 = 0.15;
-/// That part of the shortest deadline. Admission must be sure of nearly every request, and so refuses many for what varies in a
+/// The part of the shortest deadline. Admission must be sure of nearly every request, and so refuses many for what varies in a
 /// longer queue, which those of higher rank do not pass.
 const PART_OF_DEADLINE: f64 = 0.05;
-/// That time as long as S is not known, in S.
+/// How long a request may wait in the server while S is not known, in S.
 const UNKNOWN: f64 = 1.0;
 
 /// The times that a plant's classes were promised.

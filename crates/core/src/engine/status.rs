@@ -87,7 +87,7 @@ impl Engine {
         }
     }
 
-    /// What it says of the promised response times of each class that has any, by number.
+    /// What the status says of the promised response times of each class that has any, by number.
     pub fn response_status(&self) -> impl Iterator<Item = (usize, ResponseStatus)> + '_ {
         self.loops.delays.status().chain(self.loops.ratios.status())
     }
