@@ -4,7 +4,9 @@
 //! and one in a hundred of them five seconds, most requests in service are long ones, though the mean says nothing of
 //! them. So requests in service are counted by the time of their start. The ones that have been in service for
 //! [`OLD`] of the deadline are *old*. What is left of an old request is learned from those that ended; if that is at
-//! least a deadline, an old request holds its worker as a long one does.
+//! least a deadline, an old request holds its worker as a long one does. Until one has ended, the first is taken for such a
+//! request, and the others only once there have been old ones for a whole deadline: where a server stands still for a moment,
+//! all that it has become old at once.
 //!
 //! A request that waits may find all workers held by those before it. So how many of them hold a worker is learned too,
 //! for each unit of work with a deadline.
@@ -59,7 +61,7 @@ pub(crate) struct HeldWorkers {
     beyond: Sum,
     /// The same (us) of those that have a deadline themselves.
     beyond_due: AtomicU64,
-    /// The mean residual life of an old request (us).
+    /// The mean residual life of an old request (us). 0: it is not known.
     life_us: AtomicU32,
     /// How many requests become old for each microsecond of work that starts (f32 bits), of those that have a deadline.
     per_work: AtomicU32,
@@ -150,7 +152,7 @@ impl HeldWorkers {
             old: AtomicU32::new(0),
             beyond: Sum::default(),
             beyond_due: AtomicU64::new(0),
-            life_us: AtomicU32::new((deadline_ns / 1000).min(u32::MAX.into()) as u32),
+            life_us: AtomicU32::new(0),
             per_work: AtomicU32::new(0),
         }
     }
@@ -209,19 +211,14 @@ impl HeldWorkers {
 
     /// The requests in service now; without a clock, as of the last start.
     pub(super) fn holding(&self, now: Option<Instant>) -> Holding {
-        let life_us = f64::from(self.life_us.load(Relaxed));
-        // A thread may be between the two counts of a request.
-        let (mut old, mut young) = ((self.old.load(Relaxed) as i32).max(0) as u32, 0);
-        let newest = now.map(|now| self.part(now));
-        for word in &self.by_start {
-            let (part, count) = parts(word.load(Relaxed));
-            let is_old = newest.is_some_and(|newest| newest.wrapping_sub(part) as i32 >= PARTS as i32);
-            *(if is_old { &mut old } else { &mut young }) += count;
-        }
+        let (old, young) = self.by_age(now);
         let long = self.long.load(Relaxed);
-        let holds = life_us * 1e3 >= self.deadline_ns as f64;
-        let (hold, per_work) =
-            if holds { (old, f32::from_bits(self.per_work.load(Relaxed)).into()) } else { (0, 0.0) };
+        let deadline_us = self.deadline_ns as f64 / 1e3;
+        let (hold, life_us, per_work) = match f64::from(self.life_us.load(Relaxed)) {
+            0.0 => (old.min(1), deadline_us, 0.0),
+            life_us if life_us < deadline_us => (0, life_us, 0.0),
+            life_us => (old, life_us, f32::from_bits(self.per_work.load(Relaxed)).into()),
+        };
         Holding {
             workers: long + hold,
             counted: if long > 0 { self.long_work.at(now) } else { (0.0, 0.0) },
@@ -233,6 +230,19 @@ impl HeldWorkers {
         }
     }
 
+    /// The old requests in service, and the others.
+    fn by_age(&self, now: Option<Instant>) -> (u32, u32) {
+        // A thread may be between the two counts of a request.
+        let (mut old, mut young) = ((self.old.load(Relaxed) as i32).max(0) as u32, 0);
+        let newest = now.map(|now| self.part(now));
+        for word in &self.by_start {
+            let (part, count) = parts(word.load(Relaxed));
+            let is_old = newest.is_some_and(|newest| newest.wrapping_sub(part) as i32 >= PARTS as i32);
+            *(if is_old { &mut old } else { &mut young }) += count;
+        }
+        (old, young)
+    }
+
     /// Whether a request counts in it.
     #[cfg(all(test, not(loom)))]
     pub(super) fn is_used(&self) -> bool {
@@ -240,9 +250,9 @@ impl HeldWorkers {
         (self.long.load(Relaxed), self.old.load(Relaxed) as i32 + young.sum::<i32>()) != (0, 0)
     }
 
-    /// The old requests in service, if they hold their workers.
-    pub(crate) fn old(&self, now: Instant) -> u32 {
-        self.holding(Some(now)).old
+    /// Whether an old request is in service.
+    pub(crate) fn has_old(&self, now: Instant) -> bool {
+        self.by_age(Some(now)).0 > 0
     }
 
     /// All that old requests ever took beyond the time at which they became old (us), and the squares.
@@ -342,6 +352,8 @@ mod tests {
         let work = Work::of(Cost { mean_us: 20_000, deviation_us: 20_000 });
         held.start(at(0), &work);
         (1..=40).for_each(|n| held.start(at(20 * n), &work));
+        assert_eq!(counts(&held, 810), (1, 41), "only one of them, while nothing is known of such requests");
+        held.set_life(1_600_000.0);
         assert_eq!(counts(&held, 810), (23, 41));
         assert_eq!(counts(&held, 3000), (41, 41), "without a start they become old too");
         held.finish(at(0), &work, (3_000_000, true));

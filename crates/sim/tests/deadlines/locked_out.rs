@@ -1,7 +1,7 @@
 //! What spoils an estimate: requests of the same type that have no deadline and take far longer, and a server that was ill.
 //! On a server that idles neither refuses the others for long.
 
-use crate::scene::{Flow, Heard, Kind, Scene, ms};
+use crate::scene::{Answer, Flow, Heard, Kind, Scene, ms};
 use plimsoll_sim::workload::Law;
 
 fn refused(heard: &Heard, seconds: (f64, f64)) -> f64 {
@@ -83,5 +83,46 @@ fn a_pause_of_a_busy_server_is_forgotten() {
         let [with, without] = [true, false].map(run);
         println!("load {load}: {with:.4} refused or late 30 s after a pause, {without:.4} without one");
         assert!(with <= without + 0.005, "{with}, {without}");
+    }
+}
+
+/// Pages of 40 ms before this many workers, of which half are used, while the server stands still for some seconds.
+fn during_a_pause(workers: u32, (deadline, pause): (u64, f64), seed: u64) -> Heard {
+    let page = Kind::new("/page-*.html", 1.0, ms(40), Law::Exponential);
+    let flow = Flow::new("pages", 12.5 * f64::from(workers), vec![page]).within(Some(ms(1000 * deadline)));
+    let mut scene = Scene::new(workers, vec![flow], 40.0, seed);
+    scene.slow((20.1, 20.1 + pause), f64::INFINITY);
+    scene.run()
+}
+
+/// All that wait for the end of the pause are in time. When each request that was old held its worker, 45 to 54 were refused in
+/// a second before eight workers that have two, and 70 to 103 in two seconds of five.
+#[test]
+fn a_pause_that_all_outlast_refuses_nobody() {
+    for times in [(2, 1.0), (5, 0.5), (5, 2.0), (10, 3.0)] {
+        for seed in 8621..=8624 {
+            for workers in [2, 8, 32] {
+                let heard = during_a_pause(workers, times, seed);
+                let refused = heard.answers.iter().filter(|answer| answer.reason.is_some()).count();
+                let latest = heard.answers.iter().map(Answer::response).fold(0.0, f64::max);
+                let (deadline, pause) = (times.0 as f64, times.1);
+                assert_eq!(refused, 0, "{workers} workers, {times:?}, {seed}");
+                assert!(latest > pause && latest < 0.7 * deadline, "{latest}, {times:?}, {seed}");
+            }
+        }
+    }
+}
+
+/// A request that comes while the server has stood still for more than a deadline is refused at once.
+#[test]
+fn a_pause_that_few_outlast_refuses_after_a_deadline() {
+    for seed in 8625..=8628 {
+        for workers in [2, 8, 32] {
+            let heard = during_a_pause(workers, (2, 6.0), seed);
+            let late = heard.missed(0, 2.0, (20.1, 23.1));
+            let refused = refused(&heard, (23.1, 24.1));
+            println!("{workers} workers: first {late:.3} late, then {refused:.3} refused");
+            assert!(late > 0.8 && refused > 0.99, "{late}, {refused}, {workers}, {seed}");
+        }
     }
 }

@@ -26,7 +26,7 @@ struct HeldRates {
     last_due: u64,
     /// The sum and the sum of squares of late (us).
     sums: [f64; 2],
-    /// What old requests have taken until the first of them ended (us).
+    /// For how long there have been old requests until the first of them ended (us).
     running: f64,
     /// What those with a deadline took of late, and their work that was started (us).
     lately: [f64; 2],
@@ -203,10 +203,10 @@ impl HeldRates {
         let has_ended = sum != last[0];
         if self.sums[0] <= 0.0 {
             if !has_ended {
-                // Until an old request has ended, the residual life is taken as the time that old requests have run so far, at
-                // least a deadline.
-                self.running += seconds * 1e6 * f64::from(held.old(now));
-                held.set_life(self.running.max(deadline_us));
+                // Until an old request has ended, the residual life is not known for a deadline, and then taken as the time for
+                // which there have been some so far.
+                self.running += if held.has_old(now) { seconds * 1e6 } else { 0.0 };
+                held.set_life(if self.running < deadline_us { 0.0 } else { self.running });
                 return;
             }
             // The first that ends is weighed against one imagined request, which alone gives a mean residual life of one
