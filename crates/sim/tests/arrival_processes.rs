@@ -6,7 +6,7 @@
 
 use crate::waits::{Flow, Heard, Scene, mean};
 use plimsoll_core::promises::Mode;
-use plimsoll_sim::workload::Process;
+use plimsoll_sim::workload::{Fault, FaultKind, Process};
 use std::time::Duration;
 
 /// None of those that a constant was chosen on.
@@ -100,6 +100,25 @@ fn a_class_that_comes_in_pages_leaves_the_workers_that_its_load_does_not_take() 
     }
     let twin = Scene { mode: Mode::Off, ..pages(60.0, *SEEDS.start()) }.run();
     assert!(twin.mean(0, 60.0) > 1.0 && twin.mean(1, 60.0) > 1.0, "without control");
+}
+
+/// A failed request came as any other, and takes no page away. When each one cancelled a page in what was counted, gold was
+/// planned as if its requests came all the time: it had 180 of its 250 ms, and silver 107 of its 100.
+#[test]
+fn a_few_failed_requests_change_nothing_of_how_a_class_comes() {
+    let fails = |n: u64| {
+        let from = MS(20_000 + 3_700 * n);
+        Fault { from, until: from + MS(40), kind: FaultKind::Fails(MS(40)) }
+    };
+    let scene = |seed| Scene { faults: (0..100).map(fails).collect(), ..pages(40.0, seed) };
+    let runs: Vec<Heard> = SEEDS.take(4).map(|seed| scene(seed).run()).collect();
+    let of = |class| mean(&runs.iter().map(|heard| heard.mean(class, 60.0)).collect::<Vec<_>>());
+    let gold = || runs.iter().flat_map(|heard| &heard.answers).filter(|answer| answer.class == 0);
+    let failed = gold().filter(|answer| !answer.completed).count() as f64 / gold().count() as f64;
+    let found = [of(0), of(1)];
+    println!("gold, and silver: {:.1?} ms; {failed:.4} of gold failed", found.map(|seconds| 1e3 * seconds));
+    assert!((0.005..=0.012).contains(&failed), "fewer than are a miss: {failed}");
+    assert!((0.19..=0.25).contains(&found[0]) && (0.085..=0.102).contains(&found[1]), "{found:?}");
 }
 
 /// The twin: everybody in one queue that grows.

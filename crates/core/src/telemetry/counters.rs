@@ -105,12 +105,14 @@ pub(crate) struct TimingCounters {
     pub(crate) gaps: Counter,
     pub(crate) gap_ns: Counter,
     pub(crate) gap_us2: Counter,
+    /// Admitted arrivals that ended none: the first ones of bursts.
+    pub(crate) bursts: Counter,
 }
 
 impl TimingCounters {
     /// Counts an admitted arrival and the gap that it ends; `None` if that was idle.
     pub(crate) fn arrive(&self, gap_ns: Option<u64>) {
-        let Some(gap_ns) = gap_ns else { return };
+        let Some(gap_ns) = gap_ns else { return self.bursts.add(1) };
         self.gaps.add(1);
         self.gap_ns.add(gap_ns);
         self.gap_us2.add((gap_ns / 1000).saturating_mul(gap_ns / 1000));

@@ -34,8 +34,8 @@ pub struct DepartureCounts {
     pub gap_ns: u64,
     /// The sum of their squares (us^2).
     pub gap_us2: u64,
-    /// The number of requests that came.
-    pub arrived: u64,
+    /// Admitted arrivals that ended no such gap: the first ones of bursts.
+    pub bursts: u64,
     /// The number of requests released.
     pub released: u64,
     /// The number of answers delivered.
@@ -214,10 +214,8 @@ impl DepartureWindow {
     pub(crate) fn coming_share(&self, wait: f64) -> f64 {
         let (Some(first), Some(last)) = (self.updates.front(), self.updates.back()) else { return 1.0 };
         let window = CountedBetween { first, last };
-        let (gaps, came) = (window.gaps(), window.of(|c| c.arrived) - window.of(|c| c.lost));
-        // Each burst begins with an admitted request whose gap was idle. The first request of a class ends no gap either.
-        let bursts = (came - gaps.requests - 1.0).max(0.0);
-        if gaps.sum > 0.0 { gaps.sum / (gaps.sum + bursts * wait) } else { 1.0 }
+        let (gaps, bursts) = (window.gaps().sum, (window.of(|c| c.bursts) - 1.0).max(0.0));
+        if gaps > 0.0 { gaps / (gaps + bursts * wait) } else { 1.0 }
     }
 
     /// How the service times of the window are distributed up to the promised time.
@@ -282,7 +280,7 @@ impl DepartureCounts {
             gaps: sum(|c| &c.timing.gaps),
             gap_ns: sum(|c| &c.timing.gap_ns),
             gap_us2: sum(|c| &c.timing.gap_us2),
-            arrived: sum(|c| &c.arrivals),
+            bursts: sum(|c| &c.timing.bursts),
             released: sum(|c| &c.released),
             answered: sum(|c| &c.timing.answered),
             response_ns: sum(|c| &c.timing.answer_ns),
@@ -531,13 +529,15 @@ mod tests {
         for request in 1..=3000 {
             let silence = if request % 500 == 0 { 30.0 } else { 0.0 };
             now += Duration::from_secs_f64(random.exponential(0.01) + silence);
-            if let Some(gap_ns) = gaps.arrive(now, true) {
-                counts.gaps += 1;
-                counts.gap_ns += gap_ns;
-                counts.gap_us2 += (gap_ns / 1000).pow(2);
+            match gaps.arrive(now, true) {
+                Some(gap_ns) => {
+                    counts.gaps += 1;
+                    counts.gap_ns += gap_ns;
+                    counts.gap_us2 += (gap_ns / 1000).pow(2);
+                }
+                None => counts.bursts += 1,
             }
             counts.at = now;
-            counts.arrived += 1;
             (counts.released, counts.answered) = (counts.released + 1, counts.answered + 1);
             if window.observe(counts).is_some() {
                 gaps.set_longest(Duration::from_secs_f64(ArrivalGaps::LONGEST / window.traffic().rate));
