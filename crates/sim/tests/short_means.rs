@@ -1,7 +1,8 @@
 //! A short mean beside requests of a lower priority that take far longer and are not preempted: they yield until it is kept.
 
-use crate::waits::{Flow, Scene, mean};
+use crate::waits::{Flow, Heard, Scene, mean};
 use plimsoll_core::promises::Mode;
+use plimsoll_sim::workload::Process;
 use std::time::Duration;
 
 /// From when on the runs are judged (s): the set point follows windows of a thousand answers.
@@ -63,4 +64,27 @@ fn lower_classes_yield_to_a_mean_that_no_quota_keeps_beside_their_long_requests(
         assert!((0.95..=1.07).contains(&reached) && twin > 3.0, "{reached:.3}, without control {twin:.1}");
         assert!(all.iter().all(|own| own.1 >= least), "what is left is used: {all:?}");
     }
+}
+
+/// Requests of 40 ms that come for 0.3 s in 0.9, at 90/s then, before eight workers; and best effort of 400 ms that wants twice
+/// the server.
+fn bursts(mode: Mode, seed: u64) -> Scene {
+    let ms = Duration::from_millis;
+    let mut own = Flow::new("own", 30.0).priority(1).delay(ms(100), None);
+    own.process = Process::Modulated { ratio: 1e6, burst: ms(300), calm: ms(600) };
+    let mut others = Flow::new("others", 40.0).priority(2);
+    others.service = Some(ms(400));
+    Scene { mode, ..Scene::new(8, ms(40), vec![own, others], SECONDS, seed) }
+}
+
+/// When a class was taken for gone in each longer pause, what best effort had yielded until then was lost: 113 ms.
+#[test]
+fn what_lower_classes_yield_outlasts_the_pauses_of_a_class() {
+    let runs: Vec<Heard> = (7321..=7328).map(|seed| bursts(Mode::Control, seed).run()).collect();
+    let reached = mean(&runs.iter().map(|heard| heard.mean(0, SETTLED)).collect::<Vec<_>>());
+    let served = mean(&runs.iter().map(|heard| heard.responses(1, SETTLED).len() as f64).collect::<Vec<_>>());
+    let used = served / (SECONDS - SETTLED) * 0.4 / 8.0;
+    println!("{:.1} ms, best effort has {used:.3}", 1e3 * reached);
+    assert!((0.095..=0.108).contains(&reached) && used >= 0.65, "{reached} {used}");
+    assert!(bursts(Mode::Off, 7321).run().mean(0, 20.0) > 1.0, "without control");
 }

@@ -69,8 +69,9 @@ pub(super) struct DelayClass {
     least: f64,
     waits: Option<WaitBounds>,
     queue: LongQueue,
-    /// Arrivals per second, and the share of the workers that their work takes.
+    /// Arrivals per second in busy times and with pauses, and the share of the workers that their work takes.
     rate: f64,
+    mean_rate: f64,
     load: f64,
     /// Whether all workers could keep the promise; if it is missed then, other classes are in the way.
     possible: bool,
@@ -129,6 +130,7 @@ impl DelayClass {
             waits: None,
             queue: LongQueue::default(),
             rate: 0.0,
+            mean_rate: 0.0,
             load: 0.0,
             possible: false,
             lower: LowerService::default(),
@@ -230,9 +232,9 @@ impl DelayClass {
         let busy =
             Traffic { rate: known.rate.max(1e-9), service_seconds: known.service_seconds.max(1e-9), ..known };
         let load = busy.load().min(self.window.load());
-        (self.rate, self.load) = (busy.rate, load / workers);
+        (self.rate, self.mean_rate, self.load) = (busy.rate, load / busy.service_seconds, load / workers);
         let wait = (self.promise.delay.target.as_secs_f64() - busy.service_seconds).max(0.0);
-        let rate = (busy.rate * self.window.coming_share(wait)).max(load / busy.service_seconds);
+        let rate = (busy.rate * self.window.coming_share(wait)).max(self.mean_rate);
         let traffic = Traffic { rate: rate.min(busy.rate), ..busy };
         self.least = (LEAST_SPARE * load).clamp(LEAST, workers);
         let first_free = self.lower.observe(input.lanes, &self.promise.below) / workers;
@@ -415,8 +417,10 @@ impl DelayClass {
 
     /// How the promise is kept while the window stays as it is: as before, and after a while nothing is said.
     fn judge_pause(&mut self, now: Instant) -> ResponseStatus {
-        if now.since(self.updated.max(self.present)).as_secs_f64() * self.rate > SILENT_REQUESTS {
-            self.silent = true;
+        let seconds = now.since(self.updated.max(self.present)).as_secs_f64();
+        // A pause between bursts leaves the class's workers to others, but does not end what these yield to it.
+        self.silent |= seconds * self.rate > SILENT_REQUESTS;
+        if seconds * self.mean_rate > SILENT_REQUESTS {
             self.reduction = SetPointReduction::default();
         }
         if now.since(self.updated) > Delay::EXPIRY { ResponseStatus::default() } else { self.status }
@@ -480,7 +484,7 @@ mod tests {
     #[test]
     fn a_miss_is_said_on_evidence_and_a_class_without_traffic_reduces_nothing() {
         let mut one = promised(DelayParts::Both);
-        (one.rate, one.load, one.possible) = (200.0, 0.5, true);
+        (one.rate, one.mean_rate, one.load, one.possible) = (200.0, 200.0, 0.5, true);
         let given = Given { quota: 4.0, workers: 4.0, taken: 0.5, set_point: 0.85 };
         let at = |seconds: u64| Instant::ZERO + Duration::from_secs(seconds);
         let few =
