@@ -218,6 +218,26 @@ fn an_early_answer_does_not_leave_the_body_behind() {
     assert_eq!(gateway.status().classes.iter().map(|class| class.counts.arrivals).sum::<u64>(), 1);
 }
 
+/// Clients send a whole body before they read; what a refusal leaves unread must not reset the connection.
+#[test]
+fn an_upload_that_is_refused_gets_its_answer_however_long_it_is() {
+    let origin = Origin::once("HTTP/1.1 405 No\r\nContent-Length: 0\r\n\r\n");
+    for (body_bytes, code) in [(1 << 20, 413), (1 << 30, 405)] {
+        let mut settings = streaming(&[origin.address]);
+        settings.limits.body_bytes = body_bytes;
+        let gateway = Gateway::start(settings, &promises(8)).expect("a gateway");
+        let mut client = client(&gateway);
+        let head = format!("POST / HTTP/1.1\r\nHost: t\r\nContent-Length: {LONG_UPLOAD}\r\n\r\n");
+        client.send([head.into_bytes(), vec![b'a'; LONG_UPLOAD]].concat()).expect("all of it is taken");
+        assert_eq!(client.answer().0, code);
+        assert_eq!(client.rest(), b"");
+        settled(&gateway);
+    }
+}
+
+/// More than the kernel takes for a connection.
+const LONG_UPLOAD: usize = 24_000_000;
+
 #[test]
 fn a_body_that_ends_with_the_connection_is_chunked() {
     let origin = Origin::start(|mut peer| {

@@ -15,7 +15,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 /// An unread body up to this size is read and thrown away, to keep the connection.
-pub(super) const DISCARD_LIMIT: usize = 64 * 1024;
+const DISCARD_LIMIT: usize = 64 * 1024;
 /// How long the last frame of a stream that is aborted may take to leave.
 const LAST_FRAME: Duration = Duration::from_secs(1);
 

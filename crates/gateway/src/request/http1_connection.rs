@@ -4,7 +4,6 @@
 //! only while they hold bytes. A connection that has been idle for a moment *rests*: what it takes to serve requests is
 //! given back, and its task keeps a socket and a slot. It keeps no more while it *lingers*, after its last response.
 
-use super::client::DISCARD_LIMIT;
 use super::entrance::SlotGuard;
 use super::lifecycle::{Next, Way};
 use super::peer::ConnectionSource;
@@ -29,7 +28,7 @@ use tokio::io::AsyncWrite;
 /// How long a connection stays ready for its next request before it rests. A client that sends requests one upon another
 /// finds it ready; to get ready costs less than a connection anew.
 const READY: Duration = Duration::from_secs(1);
-/// How long a client may still send after its last response.
+/// How long a client may still send after its last response, from when it last sent something.
 const LINGER: Duration = Duration::from_secs(1);
 
 /// What a load balancer gets that nobody has told the gateway of.
@@ -153,9 +152,11 @@ impl SlotGuard {
     }
 
     /// Closes the sending side, then reads for a moment: unread bytes would cause a reset, which throws away what is
-    /// on its way. A client that takes that more slowly, and says so as one of HTTP/2 does, has `timeouts.send` for it.
+    /// on its way. A client that takes that more slowly, and says so as one of HTTP/2 does, has `timeouts.send` for it. A client
+    /// that sends the whole body of a refused request before it reads has `timeouts.body_idle`.
     pub(super) async fn linger(&self, mut io: Socket) {
-        let most = self.worker.after(self.worker.tables().settings.timeouts.send);
+        let timeouts = self.worker.tables().settings.timeouts;
+        let (taken_by, sent_by) = (self.worker.after(timeouts.send), self.worker.after(timeouts.body_idle));
         self.slot.arm(Some(self.worker.after(LINGER)));
         poll_fn(|context| match Pin::new(&mut io).poll_shutdown(context) {
             // A client that takes nothing is not told by TLS that no more comes.
@@ -163,21 +164,21 @@ impl SlotGuard {
             _ => Poll::Ready(()),
         })
         .await;
-        let (mut inbox, mut total) = (Inbox::default(), 0);
+        let mut inbox = Inbox::default();
         poll_fn(|context| {
-            while total < 4 * DISCARD_LIMIT {
+            loop {
+                let now = self.worker.coarse();
                 match inbox.poll_fill(&mut io, context, false) {
                     Poll::Pending if !self.slot.expired() => return Poll::Pending,
-                    Poll::Pending if io.unacknowledged() > 0 && self.worker.coarse() < most => {
+                    Poll::Pending if io.unacknowledged() > 0 && now < taken_by => {
                         self.slot.arm(Some(self.worker.after(LINGER)));
                         return Poll::Pending;
                     }
-                    Poll::Ready(Ok(count @ 1..)) => total += count,
-                    _ => break,
+                    Poll::Ready(Ok(1..)) if now < sent_by => self.slot.arm(Some(self.worker.after(LINGER))),
+                    _ => return Poll::Ready(()),
                 }
                 inbox.consume(usize::MAX);
             }
-            Poll::Ready(())
         })
         .await;
     }
