@@ -21,6 +21,9 @@ fn sum(upstream: &serde_json::Value, key: &str) -> u64 {
 /// An answer that is an error, and one that breaks off.
 const ERROR: &str = "HTTP/1.1 500 Oh\r\nContent-Length: 0\r\n\r\n";
 const CUT: &str = "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf";
+/// The beginning of a stream of events.
+const EVENTS: &str =
+    "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n:\r\n";
 
 /// A server that answers with 500 while it is told to.
 fn failing(is_failing: &Arc<AtomicBool>) -> (Origin, Arc<AtomicUsize>) {
@@ -92,9 +95,37 @@ fn servers_that_only_switch_protocols_have_answered() {
 /// So is it with the first of the events.
 #[test]
 fn servers_that_only_send_events_have_answered() {
-    let events =
-        "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n:\r\n";
-    some_fail_and_none_is_ejected("", events, 200);
+    some_fail_and_none_is_ejected("", EVENTS, 200);
+}
+
+/// Whatever ends the events, their server has answered: a request has one outcome there, and silence is no error of it.
+#[test]
+fn servers_whose_events_break_off_or_cease_have_answered_once() {
+    let origins = [true, false].map(|breaks_off| {
+        Origin::start(move |mut peer| {
+            while peer.head().is_some() {
+                let _ = peer.send(EVENTS);
+                if breaks_off {
+                    return;
+                }
+                peer.rest();
+            }
+        })
+    });
+    let admin = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
+    let mut settings = Settings { admin, ..settings(&origins.each_ref().map(|origin| origin.address)) };
+    settings.timeouts.upstream_idle = Duration::from_millis(100);
+    let gateway = Gateway::start(settings, &promises(8)).expect("a gateway");
+    for _ in 0..20 {
+        let mut client = client(&gateway);
+        assert_eq!(status(&client.ask_head("GET / HTTP/1.1\r\nHost: t\r\n\r\n")), 200);
+        assert_eq!(client.rest(), b"1\r\n:\r\n", "it ends, and not as if it were whole");
+    }
+    settled(&gateway);
+    let upstream = upstream(&gateway);
+    assert_eq!((sum(&upstream, "served"), sum(&upstream, "errors")), (20, 0), "{upstream}");
+    let servers = upstream["servers"].as_array().expect("servers");
+    assert!(servers.iter().all(|server| server["served"].as_u64() > Some(0)), "{upstream}");
 }
 
 /// Two servers send `answer`, and keep its connection until the client ends it; one answers every tenth request with 503.

@@ -345,8 +345,8 @@ impl<W: Wire> Exchange<'_, W> {
         if fault == Fault::Silent && retry::is_worth_another_connection(&lease, &self.request, may_retry) {
             return Some(End::Retry);
         }
-        // The silent end of a kept connection is no failure of the server.
-        if fault != Fault::Silent || !lease.reused {
+        // The silent end of a kept connection is no failure of the server, and one that sends events has answered.
+        if (fault != Fault::Silent || !lease.reused) && !self.streams_events {
             lease.erred(self.worker.coarse());
         }
         drop(lease);

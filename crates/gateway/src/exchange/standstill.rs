@@ -63,7 +63,8 @@ impl<W: Wire> Exchange<'_, W> {
             Overdue::ClientReads => self.give_up(End::Broken(Outcome::Abandoned)),
             Overdue::ClientSends => self.fail(Refusal::with(408, "the request body did not come in time")),
             Overdue::Upstream => {
-                if let Some(lease) = &self.lease {
+                // With the first of its events the server has answered.
+                if let Some(lease) = self.lease.as_ref().filter(|_| !self.streams_events) {
                     lease.erred(self.worker.coarse());
                 }
                 self.fail(Refusal::with(504, "the upstream did not answer in time"))
