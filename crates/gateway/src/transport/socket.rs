@@ -4,10 +4,12 @@ use super::http2::Http2Socket;
 use super::plain::{DetachedSocket, PlainSocket};
 use super::tls::session::TlsSocket;
 use super::unregistered::UnregisteredSocket;
+use std::future::poll_fn;
 use std::io::{self, IoSlice};
-use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, Waker};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::task::unconstrained;
 
 /// A connection's bytes, in clear.
 ///
@@ -105,16 +107,18 @@ impl Socket {
     }
 
     /// Whether an idle connection has nothing to read and no end. Without TLS the selector's last word tells, without a
-    /// system call.
+    /// system call. The look is not charged to the task: once that has spent its budget, every socket seems quiet to it.
     pub(crate) fn is_quiet(&mut self) -> bool {
-        let mut context = Context::from_waker(std::task::Waker::noop());
-        match self {
-            Socket::Plain(io) => io.poll_read_ready(&mut context).is_pending(),
-            // No connection that was never waited for is kept idle.
-            Socket::Unregistered(_) => false,
-            Socket::Tls(io) => io.is_quiet(&mut context),
-            Socket::Http2(io) => io.is_quiet(),
-        }
+        let look = unconstrained(poll_fn(|context| {
+            Poll::Ready(match self {
+                Socket::Plain(io) => io.poll_read_ready(context).is_pending(),
+                // No connection that was never waited for is kept idle.
+                Socket::Unregistered(_) => false,
+                Socket::Tls(io) => io.is_quiet(context),
+                Socket::Http2(io) => io.is_quiet(),
+            })
+        }));
+        pin!(look).poll(&mut Context::from_waker(Waker::noop())) == Poll::Ready(true)
     }
 
     /// Whether the system has bytes for it, or an end, that nobody has read. The streams of HTTP/2 are told apart anyhow.

@@ -329,4 +329,27 @@ mod tests {
             });
         }
     }
+
+    /// A look at a connection takes some of what a task may do at a time. Once that is spent, all seems quiet to it.
+    #[test]
+    fn no_connection_that_its_server_has_closed_is_taken_however_many_there_are() {
+        let bounds = ConnectionBounds { open: 300, kept: 300 };
+        let settings = UpstreamSettings::new(vec![SocketAddr::from(([127, 0, 0, 1], 1)).into()]);
+        let upstream = Upstream::new(&settings, None, (bounds, 1)).expect("an upstream");
+        let (pool, now) = (&upstream.pool, Instant::from_nanos(1));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
+        runtime.block_on(async {
+            for _ in 0..300 {
+                let (own, server) = UnixStream::pair().unwrap();
+                own.set_nonblocking(true).unwrap();
+                drop(server);
+                let io = Socket::Plain(DetachedSocket::Unix(own).attach().unwrap());
+                poll_fn(|context| io.poll_read_ready(context)).await.unwrap();
+                let ticket = pool.take_ticket(&upstream.servers[0]).expect("a free one");
+                pool.put_idle(0, now, Lease::first(io, ticket, now));
+            }
+            assert!(pool.take_idle((0, now), None).is_none());
+            assert_eq!(pool.open.load(Relaxed), 0, "all were closed");
+        });
+    }
 }
