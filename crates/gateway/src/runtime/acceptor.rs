@@ -69,7 +69,7 @@ pub(crate) async fn run(worker: Rc<Worker>, mut listener: Listening) {
                     continue;
                 };
                 while is_full(&worker) && !worker.is_draining() {
-                    make_room(&worker);
+                    make_room(&worker, false);
                     tokio::time::sleep(Duration::from_millis(10)).await;
                 }
                 place(&worker, accepted);
@@ -78,7 +78,7 @@ pub(crate) async fn run(worker: Rc<Worker>, mut listener: Listening) {
             Some(Err(error)) => {
                 if matches!(Errno::from_io_error(&error), Some(Errno::MFILE | Errno::NFILE)) {
                     worker.shared.unaccepted.0.fetch_add(1, Relaxed);
-                    make_room(&worker);
+                    make_room(&worker, true);
                 }
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
@@ -87,13 +87,13 @@ pub(crate) async fn run(worker: Rc<Worker>, mut listener: Listening) {
 }
 
 /// Ends an idle connection of this thread or, if there is none, of the thread with the most connections.
-fn make_room(worker: &Worker) {
+fn make_room(worker: &Worker, lacks_descriptor: bool) {
     if worker.end_idle() {
         return;
     }
     let others = worker.shared.mailboxes.iter().enumerate().filter(|&(index, _)| index != worker.index);
     if let Some((_, mailbox)) = others.max_by_key(|(_, mailbox)| mailbox.connections.load(Relaxed)) {
-        mailbox.post(Message::EndIdle);
+        mailbox.post(Message::EndIdle { lacks_descriptor });
     }
 }
 

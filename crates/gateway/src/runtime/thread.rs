@@ -26,11 +26,12 @@ impl Worker {
         match message {
             Message::Verdict(verdict) => self.take_verdict(verdict),
             Message::Connection(accepted) => self.adopt(accepted),
-            // There may be room again by now.
-            Message::EndIdle if acceptor::is_full(self) => {
-                self.end_idle();
+            Message::EndIdle { lacks_descriptor } => {
+                // There may be room again by now.
+                if lacks_descriptor || acceptor::is_full(self) {
+                    self.end_idle();
+                }
             }
-            Message::EndIdle => {}
             Message::Drain => {
                 self.acceptors.take().into_iter().for_each(Waker::wake);
                 self.slots.borrow().wake_all();

@@ -17,8 +17,10 @@ use std::task::{Context, Poll, Waker};
 pub(crate) enum Message {
     Verdict(Verdict),
     Connection(Accepted),
-    /// End a connection that is idle: another thread has accepted one more than there may be.
-    EndIdle,
+    /// End a connection that is idle: another thread has accepted one more than there may be, or lacks a descriptor for one.
+    EndIdle {
+        lacks_descriptor: bool,
+    },
     /// Stop accepting, finish the requests under way.
     Drain,
     Stop,

@@ -69,7 +69,7 @@ impl World {
             OrderStep::Thread => {
                 self.run();
             }
-            OrderStep::Post => self.mailbox.post(Message::EndIdle),
+            OrderStep::Post => self.mailbox.post(Message::EndIdle { lacks_descriptor: false }),
         }
     }
 }
