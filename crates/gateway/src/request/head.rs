@@ -42,13 +42,18 @@ pub(crate) struct Outgoing<'a> {
 impl Outgoing<'_> {
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
         let head = self.head;
-        let target = head.target.of(self.bytes);
+        let target: &[u8] = match head.target.of(self.bytes) {
+            // A whole server, whose address the client wrote to a proxy (RFC 9112 3.2.4).
+            b"" if head.method.of(self.bytes) == b"OPTIONS" => b"*",
+            b"" => b"/",
+            target => target,
+        };
         out.extend_from_slice(head.method.of(self.bytes));
         out.push(b' ');
         if let Some(rewrite) = self.rewrite.filter(|_| target != b"*") {
             out.extend_from_slice(rewrite.prefix.as_bytes());
         }
-        out.extend_from_slice(if target.is_empty() { b"/" } else { target });
+        out.extend_from_slice(target);
         out.extend_from_slice(b" HTTP/1.1\r\nhost: ");
         out.extend_from_slice(match (self.own_host, head.authority.of(self.bytes)) {
             (Some(host), _) => host.as_bytes(),

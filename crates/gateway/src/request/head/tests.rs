@@ -50,6 +50,19 @@ fn written(
     String::from_utf8(out).expect("text")
 }
 
+/// A proxy says so to the server that the target names (RFC 9112 3.2.4).
+#[test]
+fn options_of_a_whole_server_ask_for_no_path() {
+    let rewrite = Rewrite { prefix: "/light".to_owned(), headers: Vec::new(), falls_back: false };
+    for (target, expected) in [("http://h", "*"), ("*", "*"), ("http://h/", "/light/")] {
+        let text = format!("OPTIONS {target} HTTP/1.1\r\nHost: h\r\n\r\n");
+        let head = forwarded("1.2.3.4", &text, &Settings::default(), Some(&rewrite));
+        assert_eq!(head.split(' ').nth(1), Some(expected), "{target}");
+    }
+    let get = forwarded("1.2.3.4", "GET http://h HTTP/1.1\r\nHost: h\r\n\r\n", &Settings::default(), None);
+    assert_eq!(get.split(' ').nth(1), Some("/"));
+}
+
 #[test]
 fn hop_by_hop_fields_stay_and_spoofed_ones_go() {
     let text = "GET /a?b HTTP/1.1\r\nHost: h:1\r\nConnection: x-hop, keep-alive\r\nX-Hop: 1\r\nKeep-Alive: 5\r\n\
