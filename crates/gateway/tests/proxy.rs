@@ -3,6 +3,7 @@
 use crate::support::{self, *};
 use plimsoll_core::promises::{Mode, Promises, Tunnels};
 use plimsoll_core::random::Random;
+use plimsoll_gateway::settings::{HeaderRules, Report, ReportMode, SiteHeaders};
 use plimsoll_gateway::{Gateway, Settings};
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read};
@@ -237,6 +238,37 @@ fn an_upload_that_is_refused_gets_its_answer_however_long_it_is() {
 
 /// More than the kernel takes for a connection.
 const LONG_UPLOAD: usize = 24_000_000;
+
+/// In whatever pieces they come.
+#[test]
+fn trailers_that_the_client_is_not_to_see_are_dropped() {
+    let response = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\
+        X-A: 1\r\nX_Secret: 2\r\nX-Plimsoll: level=9\r\nX-B: 3\r\n\r\n";
+    let cuts = Arc::new(AtomicUsize::new(response.find("ok").expect("a body")));
+    let cut = cuts.clone();
+    let origin = Origin::start(move |mut peer| {
+        while peer.head().is_some() {
+            let (first, second) = response.split_at(cut.load(SeqCst));
+            let _ = peer.send(first);
+            std::thread::sleep(Duration::from_millis(5));
+            let _ = peer.send(second);
+        }
+    });
+    let dropped = HeaderRules::new(vec!["x-secret".into()], Vec::new());
+    let headers = SiteHeaders { response: dropped, ..SiteHeaders::default() };
+    let report = Report { mode: ReportMode::Always, ..Report::default() };
+    let settings = Settings { headers: vec![headers], report, ..settings(&[origin.address]) };
+    let gateway = Gateway::start(settings, &promises(8)).expect("a gateway");
+    let mut client = client(&gateway);
+    while cuts.fetch_add(1, SeqCst) + 1 < response.len() {
+        let head = client.ask_head("GET / HTTP/1.1\r\nHost: t\r\n\r\n");
+        assert_eq!(status(&head), 200);
+        let rest = "2\r\nok\r\n0\r\nX-A: 1\r\nX-B: 3\r\n\r\n";
+        assert_eq!(String::from_utf8_lossy(&client.exactly(rest.len())), rest);
+    }
+    settled(&gateway);
+    assert_eq!(origin.accepted.load(SeqCst), 1, "its connection is kept");
+}
 
 #[test]
 fn a_body_that_ends_with_the_connection_is_chunked() {

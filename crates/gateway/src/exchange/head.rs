@@ -18,6 +18,17 @@ pub(crate) struct Incoming<'a> {
     pub terms: &'a ResponseTerms<'a>,
 }
 
+impl ResponseTerms<'_> {
+    /// Whether the client is not to see such a field, in whatever part of the response. Where the gateway says how long TLS
+    /// alone is used, that has one author.
+    pub(super) fn drops(&self, name: &[u8], kind: FieldKind) -> bool {
+        self.rules.drops(name)
+            || (kind == FieldKind::LoadReport && self.reports.is_some())
+            || name.eq_ignore_ascii_case(self.report_name.as_bytes())
+            || (self.requested.secure_seconds != 0 && name.eq_ignore_ascii_case(b"strict-transport-security"))
+    }
+}
+
 impl Incoming<'_> {
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
         let head = self.head;
@@ -83,21 +94,12 @@ impl Incoming<'_> {
                 | FieldKind::CdnLoop
                 | FieldKind::HopByHop => false,
                 FieldKind::Upgrade => passes_upgrade,
-                FieldKind::LoadReport => self.terms.reports.is_none(),
                 _ => true,
             };
             let name = field.name.of(self.bytes);
             is_dated |= name.eq_ignore_ascii_case(b"date");
-            // Where the gateway says how long TLS alone is used, it has one author.
-            let passes = passes
-                && !self.terms.rules.drops(name)
-                && (self.terms.requested.secure_seconds == 0
-                    || !name.eq_ignore_ascii_case(b"strict-transport-security"));
             let value = field.value.of(self.bytes);
-            if passes
-                && !name.eq_ignore_ascii_case(self.terms.report_name.as_bytes())
-                && caching.passes(name, value)
-            {
+            if passes && !self.terms.drops(name, field.kind) && caching.passes(name, value) {
                 match asked.mapped(name, value) {
                     Some(mapped) => write_field(out, name, &mapped),
                     None => write_field(out, name, value),

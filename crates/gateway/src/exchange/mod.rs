@@ -6,7 +6,7 @@
 //! [`retry`] carries a request through one exchange or several and has the rule of what is tried again. An exchange is the
 //! [`moves`] of bytes on one connection, with a [`request`] half and a [`response`] half, held to its [`progress`] where it is
 //! at a [`standstill`], for nobody if its client has left ([`abandoned`]), at most until the gateway stops ([`stopped`]).
-//! [`head`] writes heads for clients, in which [`redirect`] maps places back.
+//! [`head`] writes heads for clients, in which [`redirect`] maps places back, and [`trailers`] come last.
 //!
 //! Not here: which connection that is (`upstream`), and what comes before and after (`request`).
 
@@ -20,3 +20,4 @@ pub(crate) mod response;
 pub(crate) mod retry;
 mod standstill;
 mod stopped;
+mod trailers;

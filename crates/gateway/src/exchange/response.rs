@@ -7,6 +7,7 @@
 
 use super::head::Incoming;
 use super::redirect::AskedPlace;
+use super::trailers::TrailerSection;
 use crate::client::buffers::{Buffer, HEADROOM};
 use crate::client::outbox::{Bytes, Outbox};
 use crate::client::response_fields::{LevelReport, Requested};
@@ -109,6 +110,7 @@ pub(crate) struct ResponseSide<'a> {
     end: usize,
     scan: HeadScan,
     body: Option<Decoder<'static>>,
+    trailers: TrailerSection,
     transform: Transform,
     began: bool,
     interim: u32,
@@ -135,6 +137,7 @@ impl<'a> ResponseSide<'a> {
             end: 0,
             scan: HeadScan::default(),
             body: None,
+            trailers: TrailerSection::default(),
             transform: Transform::Pass,
             began: false,
             interim: 0,
@@ -148,7 +151,8 @@ impl<'a> ResponseSide<'a> {
 
     /// How much memory it holds, besides what is in the outbox.
     pub(crate) fn held(&self) -> usize {
-        self.buffer.as_ref().map_or(0, |buffer| buffer.len()) + self.scratch.capacity()
+        let buffer = self.buffer.as_ref().map_or(0, |buffer| buffer.len());
+        buffer + self.scratch.capacity() + self.trailers.held()
     }
 
     /// Whether the client is being sent the final response, so that no other response can take its place.
@@ -402,8 +406,10 @@ impl<'a> ResponseSide<'a> {
             outbox.push_copy(&payload, 0);
             return Ok(());
         }
-        let taken = body.advance(bytes).map_err(malformed)?;
-        (self.surplus, self.bytes) = (self.surplus | (taken.bytes < bytes.len()), self.bytes + taken.payload);
+        let taken = body.advance_to_trailers(bytes).map_err(malformed)?;
+        let behind = self.trailers.take(body, &bytes[taken.bytes..]).map_err(malformed)?;
+        self.surplus |= taken.bytes + behind < bytes.len();
+        self.bytes += taken.payload;
         let end = self.start + head + taken.bytes;
         if self.transform == Transform::Wrap && taken.bytes > 0 {
             let mut size = Vec::with_capacity(10);
@@ -417,6 +423,10 @@ impl<'a> ResponseSide<'a> {
         // The lines of chunks and trailers are no body.
         let framing = taken.bytes - taken.payload as usize;
         outbox.push(Bytes::Pooled(buffer), self.start..end, head + framing);
+        if behind > 0 && body.is_done() {
+            let trailers = self.trailers.passed(&self.terms);
+            outbox.push_copy(&trailers, trailers.len());
+        }
         Ok(())
     }
 

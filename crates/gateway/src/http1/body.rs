@@ -131,8 +131,20 @@ impl<'a> Decoder<'a> {
 
     /// Takes as much of `input` as belongs to the body.
     pub fn advance(&mut self, input: &[u8]) -> Result<Taken, Refusal> {
+        self.advance_while(input, |_, _| true)
+    }
+
+    /// The same up to the first trailer. Where there is none, the last line belongs to what is taken.
+    pub(crate) fn advance_to_trailers(&mut self, input: &[u8]) -> Result<Taken, Refusal> {
+        self.advance_while(input, |own, next| match &own.state {
+            DecoderState::Trailers(trailers) => trailers.total == 0 && next == b'\r',
+            _ => true,
+        })
+    }
+
+    fn advance_while(&mut self, input: &[u8], goes_on: impl Fn(&Self, u8) -> bool) -> Result<Taken, Refusal> {
         let mut taken = Taken::default();
-        while taken.bytes < input.len() && !self.is_done() {
+        while taken.bytes < input.len() && !self.is_done() && goes_on(self, input[taken.bytes]) {
             let step = self.step(&input[taken.bytes..])?;
             taken.bytes += step.taken;
             taken.payload += step.payload.len() as u64;
@@ -140,12 +152,14 @@ impl<'a> Decoder<'a> {
         Ok(taken)
     }
 
-    /// Takes bytes up to the end of the next piece of payload: at least one, unless the input is empty or the body done.
+    /// Takes bytes up to the end of the next piece of payload, or up to the trailers: at least one, unless the input is empty or
+    /// the body done.
     pub fn step(&mut self, input: &[u8]) -> Result<BodyStep, Refusal> {
         let mut at = 0;
         while at < input.len() {
             match &mut self.state {
                 DecoderState::Done { .. } => break,
+                DecoderState::Trailers(trailers) if trailers.total == 0 && at > 0 => break,
                 DecoderState::UntilClose => {
                     return Ok(BodyStep { taken: input.len(), payload: at..input.len() });
                 }

@@ -1,0 +1,32 @@
+//! Trailers of a response: kept until all have come, so that the client gets those that it may see.
+
+use super::response::ResponseTerms;
+use crate::http1::Refusal;
+use crate::http1::body::Decoder;
+use crate::http1::field::kind_of;
+
+/// What came of the trailers, their last line included.
+#[derive(Debug, Default)]
+pub(super) struct TrailerSection(Vec<u8>);
+
+impl TrailerSection {
+    pub(super) fn held(&self) -> usize {
+        self.0.capacity()
+    }
+
+    /// Takes what `bytes` have of it, and returns how many that are.
+    pub(super) fn take(&mut self, body: &mut Decoder<'_>, bytes: &[u8]) -> Result<usize, Refusal> {
+        let taken = body.advance(bytes)?.bytes;
+        self.0.extend_from_slice(&bytes[..taken]);
+        Ok(taken)
+    }
+
+    /// What the client gets of the whole section: a field that its head would not have is left out.
+    pub(super) fn passed(&self, terms: &ResponseTerms<'_>) -> Vec<u8> {
+        let passes = |line: &&[u8]| {
+            let name = line.split(|&byte| byte == b':').next().unwrap_or_default();
+            !terms.drops(name, kind_of(name))
+        };
+        self.0.split_inclusive(|&byte| byte == b'\n').filter(passes).flatten().copied().collect()
+    }
+}
