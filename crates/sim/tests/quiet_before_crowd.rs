@@ -1,5 +1,5 @@
-//! A crowd after a quiet time in which only health checks came: what they take tells nothing of what the crowd will take, so the
-//! server is given no more requests at once than its workers and the promised times leave room for.
+//! A crowd after a quiet time in which only health checks came: what they take tells nothing of what the crowd will take, so
+//! the server is given no more requests at once than its workers and the promised times leave room for.
 
 use crate::waits::{Answer, Flow, Scene, mean};
 use plimsoll_core::promises::Mode;

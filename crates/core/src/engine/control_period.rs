@@ -256,10 +256,7 @@ impl Engine {
         let own @ PublishedPlant { gate, queue, capacity, .. } = &state.plants[plant];
         gate.waiting_by_class(&mut self.sensors.waiting);
         self.sensors.unseen.add_waiting(self.sensors.classes.measurements(), &mut self.sensors.waiting);
-        let monitor = &mut self.sensors.plants[plant];
-        let (counted, reported) = monitor.observe(&self.sensors.counters, plant);
-        monitor.learn_service(&counted, self.timers.seconds * f64::from(capacity.workers()));
-        let service_seconds = monitor.service_seconds();
+        let (counted, reported) = self.sensors.observe_plant(plant, self.timers.seconds, capacity.workers());
         self.bound_server_queue(plant);
         let (loops, waiting) = (&mut self.loops, &self.sensors.waiting);
         let measured = Measurement {
@@ -273,7 +270,7 @@ impl Engine {
             waiting,
             workers: capacity.workers(),
             serving: capacity.serving(),
-            service_seconds,
+            service_seconds: self.sensors.plants[plant].service_seconds(),
         };
         loops.utilization[plant].learn_steps(&measured, &mut loops.costs);
         let input = PlantInput {

@@ -13,6 +13,7 @@ use crate::control::workers::{RefusalLoop, WorkerSearch};
 use crate::telemetry::counters::LaneCounters;
 use crate::telemetry::heavy_search::HeavySearch;
 use crate::telemetry::monitor::{Monitors, PlantMonitor};
+use crate::telemetry::snapshot::PlantSnapshot;
 use crate::telemetry::unseen_queue::UnseenQueue;
 use alloc::{sync::Arc, vec::Vec};
 
@@ -42,6 +43,20 @@ impl Sensors {
             .iter_mut()
             .enumerate()
             .for_each(|(number, plant)| _ = plant.observe(&self.counters, number));
+    }
+
+    /// Measures a plant with so many workers over the period of this length (s): what was counted, and the mean of what it
+    /// reported.
+    pub(crate) fn observe_plant(
+        &mut self,
+        plant: usize,
+        seconds: f64,
+        workers: u32,
+    ) -> (PlantSnapshot, Option<f64>) {
+        let monitor = &mut self.plants[plant];
+        let observed = monitor.observe(&self.counters, plant);
+        monitor.learn_service(&observed.0, seconds * f64::from(workers));
+        observed
     }
 
     /// How many lanes may have counted: without the lane of `tick` as long as it has not, to save reading its counters.

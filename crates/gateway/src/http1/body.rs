@@ -152,8 +152,8 @@ impl<'a> Decoder<'a> {
         Ok(taken)
     }
 
-    /// Takes bytes up to the end of the next piece of payload, or up to the trailers: at least one, unless the input is empty or
-    /// the body done.
+    /// Takes bytes up to the end of the next piece of payload, or up to the trailers: at least one, unless the input is empty
+    /// or the body done.
     pub fn step(&mut self, input: &[u8]) -> Result<BodyStep, Refusal> {
         let mut at = 0;
         while at < input.len() {

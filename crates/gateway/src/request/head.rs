@@ -42,18 +42,7 @@ pub(crate) struct Outgoing<'a> {
 impl Outgoing<'_> {
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
         let head = self.head;
-        let target: &[u8] = match head.target.of(self.bytes) {
-            // A whole server, whose address the client wrote to a proxy (RFC 9112 3.2.4).
-            b"" if head.method.of(self.bytes) == b"OPTIONS" => b"*",
-            b"" => b"/",
-            target => target,
-        };
-        out.extend_from_slice(head.method.of(self.bytes));
-        out.push(b' ');
-        if let Some(rewrite) = self.rewrite.filter(|_| target != b"*") {
-            out.extend_from_slice(rewrite.prefix.as_bytes());
-        }
-        out.extend_from_slice(target);
+        self.write_method_and_target(out);
         out.extend_from_slice(b" HTTP/1.1\r\nhost: ");
         out.extend_from_slice(match (self.own_host, head.authority.of(self.bytes)) {
             (Some(host), _) => host.as_bytes(),
@@ -105,6 +94,22 @@ impl Outgoing<'_> {
             write_field(out, name.as_bytes(), value.as_bytes());
         }
         out.extend_from_slice(b"\r\n");
+    }
+
+    fn write_method_and_target(&self, out: &mut Vec<u8>) {
+        let head = self.head;
+        let target: &[u8] = match head.target.of(self.bytes) {
+            // A whole server, whose address the client wrote to a proxy (RFC 9112 3.2.4).
+            b"" if head.method.of(self.bytes) == b"OPTIONS" => b"*",
+            b"" => b"/",
+            target => target,
+        };
+        out.extend_from_slice(head.method.of(self.bytes));
+        out.push(b' ');
+        if let Some(rewrite) = self.rewrite.filter(|_| target != b"*") {
+            out.extend_from_slice(rewrite.prefix.as_bytes());
+        }
+        out.extend_from_slice(target);
     }
 
     /// Whether a field is to go no further. A range of a lighter copy is none of the page whose beginning its client may have.

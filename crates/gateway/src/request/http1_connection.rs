@@ -151,9 +151,9 @@ impl SlotGuard {
         self.linger(Socket::Plain(io)).await;
     }
 
-    /// Closes the sending side, then reads for a moment: unread bytes would cause a reset, which throws away what is
-    /// on its way. A client that takes that more slowly, and says so as one of HTTP/2 does, has `timeouts.send` for it. A client
-    /// that sends the whole body of a refused request before it reads has `timeouts.body_idle`.
+    /// Closes the sending side, then reads for a moment: unread bytes would cause a reset, which throws away what is on its
+    /// way. A client that takes that more slowly, and says so as one of HTTP/2 does, has `timeouts.send` for it. A client that
+    /// sends the whole body of a refused request before it reads has `timeouts.body_idle`.
     pub(super) async fn linger(&self, mut io: Socket) {
         let timeouts = self.worker.tables().settings.timeouts;
         let (taken_by, sent_by) = (self.worker.after(timeouts.send), self.worker.after(timeouts.body_idle));

@@ -30,8 +30,7 @@ const NEARLY_LATE: f64 = 0.75;
 const LEAST_SPARE: f64 = 1.03;
 /// In a long queue requests wait as long as they may; then this part of the share that may be late is late.
 const LATE_OF_LONG: f64 = 0.5;
-/// The law aims at this part of the share that may be late, because a burst of late requests cannot be made up for when
-/// all workers are used.
+/// The law aims at this part of the share that may be late: if all workers are used, nothing makes up for a burst of late ones.
 const AIM: f64 = 0.9;
 /// The largest relative error that counts; a response time that exceeds the promise by more is a transient.
 const MOST_ERROR: f64 = 8.0;

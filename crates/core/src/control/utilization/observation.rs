@@ -85,8 +85,8 @@ fn worker_share(input: &PlantInput<'_>, sensed: &Sensed) -> f64 {
     sensed.worker_seconds / f64::from(input.measured.workers.max(1))
 }
 
-/// For how many periods requests may wait while the plant carries what comes. Where times are promised, a few requests make chance;
-/// it is nothing where promised delays are missed, or the queue itself rejects requests that would be late.
+/// For how many periods requests may wait while the plant carries what comes. Where times are promised, a few requests make
+/// chance; it is nothing where promised delays are missed, or the queue itself rejects requests that would be late.
 fn tolerated_backlog(plant: &PlantView, input: &PlantInput<'_>, sensed: &Sensed) -> f64 {
     let period = input.measured.nominal_seconds;
     let most = TOLERATED_WAIT * input.max_wait.as_secs_f64() / period;

@@ -15,9 +15,9 @@
 //! - If clients wait for their answers before they ask again, no more requests wait than there are connections. Where one
 //!   request of each is at most half a second of work, none is rejected: clients that ask again as soon as they are turned
 //!   away would seem to be an overload for as long as they are turned away.
-//! - What a pause of the plant has left waits: while the plant carries what arrives at the lowest level, and the backlog takes at
-//!   most half of the time that a request may wait, no request is rejected. Where times were promised, and as long as they are
-//!   kept, what chance has left waits, which is much before few workers and little before many.
+//! - What a pause of the plant has left waits: while the plant carries what arrives at the lowest level, and the backlog takes
+//!   at most half of the time that a request may wait, no request is rejected. Where times were promised, and as long as they
+//!   are kept, what chance has left waits, which is much before few workers and little before many.
 
 use super::Observation;
 use libm::sqrt;
