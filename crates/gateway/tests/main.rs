@@ -23,5 +23,6 @@ mod reload;
 mod servers;
 mod stopped;
 mod support;
+mod tls_records;
 mod traces;
 mod websockets;

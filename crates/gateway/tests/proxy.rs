@@ -1,5 +1,6 @@
 //! The data plane end to end: framing, order, errors, aborts, bounds.
 
+use crate::support::http2::Connection;
 use crate::support::{self, *};
 use plimsoll_core::promises::{Mode, Promises, Tunnels};
 use plimsoll_core::random::Random;
@@ -257,7 +258,7 @@ fn trailers_that_the_client_is_not_to_see_are_dropped() {
     let dropped = HeaderRules::new(vec!["x-secret".into()], Vec::new());
     let headers = SiteHeaders { response: dropped, ..SiteHeaders::default() };
     let report = Report { mode: ReportMode::Always, ..Report::default() };
-    let settings = Settings { headers: vec![headers], report, ..settings(&[origin.address]) };
+    let settings = Settings { headers: vec![headers], report, h2c: true, ..settings(&[origin.address]) };
     let gateway = Gateway::start(settings, &promises(8)).expect("a gateway");
     let mut client = client(&gateway);
     while cuts.fetch_add(1, SeqCst) + 1 < response.len() {
@@ -266,6 +267,11 @@ fn trailers_that_the_client_is_not_to_see_are_dropped() {
         let rest = "2\r\nok\r\n0\r\nX-A: 1\r\nX-B: 3\r\n\r\n";
         assert_eq!(String::from_utf8_lossy(&client.exactly(rest.len())), rest);
     }
+    cuts.store(response.find("ok").expect("a body"), SeqCst);
+    let answer = Connection::new(address(&gateway)).get("/");
+    let trailers = answer.trailers.expect("some");
+    let names: Vec<&str> = trailers.keys().map(|name| name.as_str()).collect();
+    assert_eq!((answer.body, names), (b"ok".to_vec(), vec!["x-a", "x-b"]));
     settled(&gateway);
     assert_eq!(origin.accepted.load(SeqCst), 1, "its connection is kept");
 }

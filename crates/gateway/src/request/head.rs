@@ -33,7 +33,7 @@ pub(crate) struct Outgoing<'a> {
     pub rules: &'a HeaderRules,
     /// The gateway's mark.
     pub mark: &'a LoopMark,
-    /// The request's place in a trace, where the gateway takes part in traces.
+    /// Its place in a trace, where the gateway takes part in traces.
     pub trace: Option<&'a TraceContext>,
     /// What a server that decides itself is told of the gateway's places there.
     pub places: Option<PlaceLoad>,
@@ -42,7 +42,13 @@ pub(crate) struct Outgoing<'a> {
 impl Outgoing<'_> {
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
         let head = self.head;
-        self.write_method_and_target(out);
+        let target = self.target();
+        out.extend_from_slice(head.method.of(self.bytes));
+        out.push(b' ');
+        if let Some(rewrite) = self.rewrite.filter(|_| target != b"*") {
+            out.extend_from_slice(rewrite.prefix.as_bytes());
+        }
+        out.extend_from_slice(target);
         out.extend_from_slice(b" HTTP/1.1\r\nhost: ");
         out.extend_from_slice(match (self.own_host, head.authority.of(self.bytes)) {
             (Some(host), _) => host.as_bytes(),
@@ -96,20 +102,13 @@ impl Outgoing<'_> {
         out.extend_from_slice(b"\r\n");
     }
 
-    fn write_method_and_target(&self, out: &mut Vec<u8>) {
-        let head = self.head;
-        let target: &[u8] = match head.target.of(self.bytes) {
-            // A whole server, whose address the client wrote to a proxy (RFC 9112 3.2.4).
-            b"" if head.method.of(self.bytes) == b"OPTIONS" => b"*",
+    /// What is asked for. Without a path that is the whole server for OPTIONS (RFC 9112 3.2.4).
+    fn target(&self) -> &[u8] {
+        match self.head.target.of(self.bytes) {
+            b"" if self.head.method.of(self.bytes) == b"OPTIONS" => b"*",
             b"" => b"/",
             target => target,
-        };
-        out.extend_from_slice(head.method.of(self.bytes));
-        out.push(b' ');
-        if let Some(rewrite) = self.rewrite.filter(|_| target != b"*") {
-            out.extend_from_slice(rewrite.prefix.as_bytes());
         }
-        out.extend_from_slice(target);
     }
 
     /// Whether a field is to go no further. A range of a lighter copy is none of the page whose beginning its client may have.

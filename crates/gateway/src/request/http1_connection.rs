@@ -125,10 +125,23 @@ impl SlotGuard {
             return false;
         }
         slot.arm(Some(deadline));
+        // On the heap: most connections that rest need none.
+        let mut awaited = None::<Box<AwaitedClient>>;
         let has_come = poll_fn(|context| match inbox.poll_fill(io, context, false) {
             Poll::Ready(count) => Poll::Ready(count.is_ok_and(|count| count > 0)),
             Poll::Pending if worker.ends_idle() || slot.expired() => Poll::Ready(false),
-            Poll::Pending => Poll::Pending,
+            Poll::Pending => {
+                // A part of a record of TLS is held to what holds for a part of a head.
+                if io.held() > 0 {
+                    let awaited = awaited.get_or_insert_with(|| {
+                        slot.busy();
+                        slot.arm(Some(worker.after(worker.tables().settings.timeouts.head)));
+                        Box::default()
+                    });
+                    awaited.hold(&worker.heads, slot, io.held(), worker.head_memory());
+                }
+                Poll::Pending
+            }
         })
         .await;
         slot.busy();

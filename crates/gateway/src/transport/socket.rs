@@ -158,7 +158,7 @@ impl Socket {
         self.plain().map_or(0, PlainSocket::unacknowledged)
     }
 
-    /// How many bytes it keeps that the system has not taken.
+    /// How many bytes it keeps: those that the system has not taken, and those of which no byte in clear can be read.
     pub(crate) fn held(&self) -> usize {
         match self {
             Socket::Plain(_) | Socket::Unregistered(_) | Socket::Http2(_) => 0,

@@ -36,6 +36,8 @@ pub(crate) struct TlsSocket {
     pub(super) first: Option<FirstBytes>,
     /// Whether the other end was told that no more comes, or must not be.
     is_ended: bool,
+    /// How many bytes came since the last bytes in clear: about what is kept of a record that is not whole.
+    unread: usize,
 }
 
 /// The socket below, as rustls reads and writes it.
@@ -81,16 +83,27 @@ impl Write for Below<'_, '_> {
 impl TlsSocket {
     pub(super) fn new(io: PlainSocket, session: Connection) -> Box<Self> {
         let (first, is_ended, has_sent_part) = (None, false, false);
-        Box::new(TlsSocket { io, session, owed: 0, has_sent_part, most: FAST, received: 0, first, is_ended })
+        let most = FAST;
+        Box::new(TlsSocket {
+            io,
+            session,
+            owed: 0,
+            has_sent_part,
+            most,
+            received: 0,
+            first,
+            is_ended,
+            unread: 0,
+        })
     }
 
     pub(in crate::transport) fn plain(&self) -> &PlainSocket {
         &self.io
     }
 
-    /// How many bytes it keeps that the system has not taken.
+    /// How many bytes it keeps: those that the system has not taken, and those of a record that is not whole.
     pub(in crate::transport) fn held(&self) -> usize {
-        self.owed
+        self.owed + self.unread
     }
 
     /// Whether the system has taken a part of them, which the other end may have read.
@@ -143,6 +156,7 @@ impl TlsSocket {
 
     /// Reads once from the socket below and decrypts what is whole; ready with how much came, zero at the end.
     pub(super) fn poll_receive(&mut self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        let is_handshake = self.session.is_handshaking();
         let mut below = Below { io: &mut self.io, context, first: None };
         let count = match self.session.read_tls(&mut below) {
             Ok(count) => count,
@@ -160,9 +174,12 @@ impl TlsSocket {
         let first = below.first;
         self.first = self.first.or(first);
         self.received = self.received.saturating_add(count);
-        if let Err(error) = self.session.process_new_packets() {
-            return Poll::Ready(Err(io::Error::new(ErrorKind::InvalidData, error)));
-        }
+        let state = match self.session.process_new_packets() {
+            Ok(state) => state,
+            Err(error) => return Poll::Ready(Err(io::Error::new(ErrorKind::InvalidData, error))),
+        };
+        let is_record = is_handshake || state.plaintext_bytes_to_read() > 0;
+        self.unread = if is_record { 0 } else { self.unread.saturating_add(count) };
         Poll::Ready(Ok(count))
     }
 
