@@ -181,7 +181,7 @@ impl Loop for UtilizationLoop {
         self.status.come_again = (returns.soonest, returns.latest);
         status::write_sites(&mut self.sites, served, demand);
         let rejects = allocation.rejects || allocation.did_reject;
-        let healthy_wait = observation::healthy_wait(&input, &self.sensed);
+        let healthy_wait = observation::healthy_wait(plant, &input, &self.sensed);
         // Where the order of arrival is kept, nothing else keeps waits short while the capacity is not known.
         let bounds_waits = if plant.has_ratio() { allocation.lasts() } else { allocation.lasts() && known };
         PlantOutput {

@@ -75,8 +75,12 @@ const HEALTHY_QUEUE: f64 = 8.0;
 /// How many wait by chance alone: at 0.9 of the capacity, one in a thousand finds as many.
 const CHANCE_QUEUE: f64 = 64.0;
 
-/// How long the queue of a healthy day makes a request wait.
-pub(super) fn healthy_wait(input: &PlantInput<'_>, sensed: &Sensed) -> Duration {
+/// How long the queue of a healthy day makes a request wait; nothing where a class was promised a time, since others that wait
+/// long take the workers from it.
+pub(super) fn healthy_wait(plant: &PlantView, input: &PlantInput<'_>, sensed: &Sensed) -> Duration {
+    if plant.promised.set_point >= 1.0 {
+        return Duration::ZERO;
+    }
     Duration::from_secs_f64(HEALTHY_QUEUE * worker_share(input, sensed)).min(input.max_wait)
 }
 
@@ -127,7 +131,7 @@ impl<'a> Observation<'a> {
         let period = input.measured.nominal_seconds;
         let wait_periods = input.max_wait.as_secs_f64() / period;
         let service_periods = sensed.usual_service().as_secs_f64() / period;
-        let healthy_wait = healthy_wait(input, sensed).as_secs_f64() / period;
+        let healthy_wait = healthy_wait(plant, input, sensed).as_secs_f64() / period;
         let fills = whole >= 1.0 && input.sheds;
         let tolerated_backlog = tolerated_backlog(plant, input, sensed);
         let degrades = fills && stages.demand.top > 1 && stages.demand.offered(1.0, 0.0) < lowered;

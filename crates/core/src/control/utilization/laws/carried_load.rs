@@ -10,8 +10,8 @@
 //!   An excess that the standard error of the costs may make is chance too: where work varies much, a few requests a second
 //!   tell the load to a quarter. Once an excess beyond the chance of arrivals has filled the queue, the load is not carried
 //!   until a period has no such excess.
-//!   The queue takes up half a period of work, or eight requests where these take longer: on a healthy day as many wait now and
-//!   then, however long they take.
+//!   The queue takes up half a period of work. Where no class was promised a time, and eight requests take longer than that,
+//!   it takes up these: on a healthy day as many wait now and then, however long they take.
 //! - If clients wait for their answers before they ask again, no more requests wait than there are connections. Where one
 //!   request of each is at most half a second of work, none is rejected: clients that ask again as soon as they are turned
 //!   away would seem to be an overload for as long as they are turned away.

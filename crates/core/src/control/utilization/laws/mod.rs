@@ -57,7 +57,7 @@ pub(crate) struct Observation<'a> {
     pub wait_periods: f64,
     /// Mean service time of a request, in periods.
     pub service_periods: f64,
-    /// The backlog that waits now and then on a healthy day, in periods of work; at most the tolerated one.
+    /// The backlog that waits now and then on a healthy day, in periods of work, where no class was promised a time; else 0.
     pub healthy_backlog: f64,
     /// The work of one request of each connection that sent one within a second (s of the plant): so much can wait at once.
     /// A request whose connection is not known counts as one. Infinite where no connection has sent several.
