@@ -45,10 +45,14 @@ impl NginxSplit {
         })
     }
 
+    /// The process of the pid file; the error is `NotFound` where the file names none, as `nginx -T` leaves it.
     fn pid(&self) -> io::Result<Pid> {
         let name = self.nginx.pid.display();
         let text = fs::read_to_string(&self.nginx.pid)
             .map_err(|error| io::Error::new(error.kind(), format!("cannot read {name}: {error}")))?;
+        if text.trim().is_empty() {
+            return Err(io::Error::new(io::ErrorKind::NotFound, format!("{name} is empty")));
+        }
         let pid = text.trim().parse::<i32>().ok().filter(|pid| *pid > 1);
         pid.map(Pid::from_raw).ok_or_else(|| io::Error::other(format!("{name} holds no process id")))
     }
@@ -261,10 +265,10 @@ mod tests {
             child.wait().unwrap();
             child.id()
         };
-        for pid in [None, Some(gone())] {
+        for pid in [None, Some(gone().to_string()), Some(String::new()), Some("\n".to_owned())] {
             drop(fs::remove_file(&split.nginx.file));
             if let Some(pid) = pid {
-                fs::write(&split.nginx.pid, pid.to_string()).unwrap();
+                fs::write(&split.nginx.pid, pid).unwrap();
             }
             let said = split.restore().unwrap();
             assert!(
