@@ -17,9 +17,15 @@ const LARGEST: u64 = 8 << 20;
 /// and `example` a file of it.
 pub(crate) fn read_as<T>(
     path: &Path,
-    (what, example): (&str, &str),
+    format: (&str, &str),
     parse: impl FnOnce(&str, &str) -> Result<T, Diagnostics>,
 ) -> Result<T, Failure> {
+    let text = text_of(path, format)?;
+    parse(&text, &path.display().to_string()).map_err(|all| Failure::Input(all.to_string()))
+}
+
+/// The text of a file of some format. It is read once, since a pipe has it once.
+fn text_of(path: &Path, (what, example): (&str, &str)) -> Result<String, Failure> {
     let name = path.display().to_string();
     let mut bytes = Vec::new();
     let read = File::open(path).and_then(|file| file.take(LARGEST + 1).read_to_end(&mut bytes));
@@ -33,8 +39,7 @@ pub(crate) fn read_as<T>(
             LARGEST >> 20
         )));
     }
-    let text = String::from_utf8(bytes).map_err(|error| not_utf8(&name, &error))?;
-    parse(&text, &name).map_err(|all| Failure::Input(all.to_string()))
+    String::from_utf8(bytes).map_err(|error| not_utf8(&name, &error))
 }
 
 fn not_utf8(name: &str, error: &FromUtf8Error) -> Failure {
@@ -49,28 +54,45 @@ fn not_utf8(name: &str, error: &FromUtf8Error) -> Failure {
 
 /// Reads a configuration.
 pub(crate) fn read(path: &Path) -> Result<Configuration, Failure> {
-    let (format, name) = (("a configuration", "examples/one-site.toml"), path.display().to_string());
-    let parsed = read_as(path, format, plimsoll_config::parse);
-    if parsed.is_err() && std::fs::read_to_string(path).is_ok_and(|text| is_agent(&text)) {
-        return Err(Failure::Input(format!(
-            "error: {name} is a file for `plimsoll agent`, and no configuration of the gateway\nStart it by `plimsoll agent {name}`; \
-             `plimsoll simulate {name}` shows what it would do."
-        )));
+    let (text, name) =
+        (text_of(path, ("a configuration", "examples/one-site.toml"))?, path.display().to_string());
+    understand(&text, &name).map_err(|wrong| not_an_agents(&text, &name, wrong))
+}
+
+/// Reads a configuration as the processes of a server keep it, and its text.
+pub(crate) fn read_inside(path: &Path) -> Result<(String, Configuration), Failure> {
+    let (text, name) =
+        (text_of(path, ("a configuration", "examples/module.toml"))?, path.display().to_string());
+    match understand_inside(&text, &name) {
+        Ok(configuration) => Ok((text, configuration)),
+        Err(wrong) => Err(not_an_agents(&text, &name, wrong)),
     }
-    possible(parsed?, &name)
+}
+
+/// What is wrong with a configuration, unless it is none at all.
+fn not_an_agents(text: &str, name: &str, wrong: Failure) -> Failure {
+    if !is_agent(text) {
+        return wrong;
+    }
+    Failure::Input(format!(
+        "error: {name} is a file for `plimsoll agent`, and no configuration of the gateway\nStart it by `plimsoll agent {name}`; \
+         `plimsoll simulate {name}` shows what it would do."
+    ))
 }
 
 /// Reads an agent's file.
 pub(crate) fn read_agent(path: &Path) -> Result<Agent, Failure> {
-    let name = path.display();
-    let parsed = read_as(path, ("an agent's file", "examples/agent.toml"), parse_agent);
-    if parsed.is_err() && std::fs::read_to_string(path).is_ok_and(|text| is_configuration(&text)) {
-        return Err(Failure::Input(format!(
-            "error: {name} is a configuration of the gateway, and no file for `plimsoll agent`\nServe with it by `plimsoll run {name}`; \
-             examples/agent.toml is an agent's file to begin with."
-        )));
-    }
-    parsed
+    let (text, name) =
+        (text_of(path, ("an agent's file", "examples/agent.toml"))?, path.display().to_string());
+    parse_agent(&text, &name).map_err(|all| {
+        Failure::Input(match is_configuration(&text) {
+            true => format!(
+                "error: {name} is a configuration of the gateway, and no file for `plimsoll agent`\nServe with it by \
+                 `plimsoll run {name}`; examples/agent.toml is an agent's file to begin with."
+            ),
+            false => all.to_string(),
+        })
+    })
 }
 
 /// Understands the text of a configuration; `name` stands in the diagnostics.
@@ -80,7 +102,7 @@ pub(crate) fn understand(source: &str, name: &str) -> Result<Configuration, Fail
 }
 
 /// The same, as the processes of a server keep it.
-pub(crate) fn understand_inside(source: &str, name: &str) -> Result<Configuration, Failure> {
+fn understand_inside(source: &str, name: &str) -> Result<Configuration, Failure> {
     let parsed = plimsoll_config::parse_inside(source, name);
     let configuration = possible(parsed.map_err(|all| Failure::Input(all.to_string()))?, name)?;
     SharedShape::of(&configuration.promises).map(|_| configuration).map_err(|wrong| refused(&wrong, name))

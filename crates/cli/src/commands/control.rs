@@ -36,7 +36,7 @@ pub(crate) fn control(arguments: &ControlArguments) -> Result<(), Failure> {
     let signals = Signals::block()?;
     log::start(signals);
     let requests = signals.receive()?;
-    let (text, configuration) = read(&arguments.file)?;
+    let (text, configuration) = source::read_inside(&arguments.file)?;
     // An address that cannot be had is told before the state is touched.
     let listening = arguments.admin.map(|address| Listening::bind(address, &configuration)).transpose()?;
     let learned = arguments.state.with_added_extension("learned");
@@ -68,21 +68,11 @@ pub(crate) fn control(arguments: &ControlArguments) -> Result<(), Failure> {
 /// Nobody can attach any more, and a supervisor starts a controller anew, which makes a state.
 fn removed(state: &Path) -> Failure {
     Failure::Failed(format!(
-        "the shared state {} was removed or replaced: no process can attach to it any more, so this controller ends\n         Start it again (systemd: `Restart=always`), which makes the state anew, and then the server's processes \
+        "the shared state {} was removed or replaced: no process can attach to it any more, so this controller ends\n\
+         Start it again (systemd: `Restart=always`), which makes the state anew, and then the server's processes \
          (`apachectl graceful`).",
         state.display()
     ))
-}
-
-/// The configuration as the processes of the server keep it, and its text.
-fn read(file: &Path) -> Result<(String, Configuration), Failure> {
-    let name = file.display().to_string();
-    let text = std::fs::read_to_string(file).map_err(|error| {
-        let instead = "Name a configuration; examples/module.toml is one to begin with.";
-        Failure::not_read(format_args!("{name}: {error}"), &error, instead)
-    })?;
-    let configuration = source::understand_inside(&text, &name)?;
-    Ok((text, configuration))
 }
 
 /// The operator's listener before it answers.
