@@ -21,9 +21,7 @@ use crate::output::units::{grouped, printable};
 use crate::service::signals::Interrupt;
 use plimsoll_config::{ParsedWorkload, nearest};
 use plimsoll_core::promises::{Level, Promises};
-use plimsoll_sim::workload::{
-    Arrivals, FieldPlace, LogOptions, LogTimes, LoggedLevel, Stream, TimeField, Version,
-};
+use plimsoll_sim::workload::{Arrivals, FieldPlace, LogOptions, LogTimes, LoggedLevel, Stream, Version};
 use plimsoll_sim::{LogNotes, LoggedTimes, Run, logged_times};
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -85,10 +83,8 @@ pub(super) fn settle(
 fn equal_shares(arguments: &SimulateArguments, learned: &LoggedTimes) -> Result<String, Failure> {
     let equal = "each request costs it as much as the others on the mean";
     Ok(match (&arguments.time_field, learned.lines) {
-        (Some(LogTimes::Field(TimeField { place: place @ FieldPlace::Name(_), .. })), 1..)
-            if learned.timed == 0 =>
-        {
-            return Err(no_such_field(place, learned.lines, &learned.known_fields));
+        (Some(LogTimes::Field(field)), 1..) if learned.timed == 0 => {
+            return Err(no_such_field(&field.place, learned.lines, &learned.known_fields));
         }
         (Some(LogTimes::Field(_)), 0) => {
             format!("{equal}, for `--time-field` needs a log that can be read twice")
