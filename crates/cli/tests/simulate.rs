@@ -335,6 +335,7 @@ fn wrong_input_is_answered_with_what_to_write() {
         &["not about the same servers", "web, not app"],
     );
     refused(&[&STEP[..], &["--speed", "2"]].concat(), &["not provided:\n  --log <FILE>"]);
+    refused(&["--log", "-", "--capacity", "-1/s"], &["'--capacity <N/s>': write requests a second"]);
     refused(
         &[name(&timed), "--log", name(&temporary("empty.log", ""))],
         &["empty.log: there is nothing in it"],
@@ -757,9 +758,10 @@ fn what_tells_nothing_is_said() {
     );
     let log = temporary("no-such-field.log", &log(2));
     let asked = ["--log", name(&log), "--capacity", "20/s"];
-    let told = json(&[&asked[..], &["--time-field", "3:us"]].concat());
-    let assumptions = told["assumptions"].to_string();
-    assert!(assumptions.contains("the field of `--time-field` is in 0 of 120 lines only"), "{assumptions}");
+    refused(
+        &[&asked[..], &["--time-field", "3:us"]].concat(),
+        &["`--time-field 3`: none of the 120 lines that were read has a time in that field"],
+    );
     assert!(!json(&asked)["assumptions"].to_string().contains("--time-field"));
     // A log that ends in the middle of its compressed form.
     let cut = place("cut.log.gz");

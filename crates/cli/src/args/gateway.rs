@@ -68,7 +68,7 @@ pub(crate) struct TopArguments {
 }
 
 const CHECK_AFTER: &str = "\
-All errors are shown at once: where, and what to write instead. If there are none, the plan is printed: \
+All errors are shown at once, the first 20 of more: where, and what to write instead. If there are none, the plan is printed: \
 what the servers carry and what the sites serve.
 
 Example:
@@ -172,7 +172,7 @@ pub(crate) struct SimulateArguments {
     #[arg(long, value_name = "NAME", requires = "log", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) host: Option<String>,
     /// What the server can do, in requests a second at full quality (200/s), where no file says what a request takes
-    #[arg(long, value_name = "N/s", value_parser = per_second)]
+    #[arg(long, value_name = "N/s", value_parser = per_second, allow_hyphen_values = true)]
     pub(crate) capacity: Option<f64>,
     /// The workload; docs/workload.md has its keys
     #[arg(long, value_name = "FILE")]
