@@ -273,6 +273,35 @@ fn a_file_of_another_kind_is_refused_in_few_lines() {
     assert!(said.contains("or more errors in") && said.contains("of which these are the first 20"), "{said}");
 }
 
+/// A pipe has its text once, and a device has no end.
+#[test]
+fn a_configuration_is_read_once_and_to_a_bound() {
+    let (folder, wrong) = written(b"[gateway]\nlisen = \"127.0.0.1:0\"\n");
+    let pipe = folder.path().join("pipe").display().to_string();
+    let through = format!("mkfifo {pipe}; cat {wrong} >{pipe} & exec timeout 10 \"$0\" \"$@\" {pipe}");
+    let state = folder.path().join("state").display().to_string();
+    let agent = of_repository("examples/agent.toml").display().to_string();
+    for command in [&["check"][..], &["control", "--state", &state]] {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &through, env!("CARGO_BIN_EXE_plimsoll")]).args(command);
+        failed(&shell.output().expect("a shell"), 2, &["did you mean `listen`?"]);
+        std::fs::remove_file(&pipe).expect("a pipe");
+        refused(&[command, &["/dev/zero"]].concat(), &["/dev/zero is larger than 8 MiB"]);
+        refused(&[command, &[&agent]].concat(), &["is a file for `plimsoll agent`"]);
+    }
+}
+
+/// Nothing listens on what is no socket, so that nothing can be stopped.
+#[test]
+fn a_listener_in_the_place_of_a_file_is_refused() {
+    let (_folder, other) = written(b"no socket");
+    let (_folder, file) =
+        written(text(&with_lines("")).replace("127.0.0.1:0", &format!("unix:{other}")).as_bytes());
+    let said = ["cannot listen on unix:", "what is there is no socket", "Write another path"];
+    failed(&plimsoll(&["run", &file]), 1, &said);
+    assert_eq!(std::fs::read(other).expect("it is there"), b"no socket");
+}
+
 /// Each line of a text or of another program's configuration is an error of syntax: three of them say all.
 #[test]
 fn a_file_that_is_not_toml_is_refused_with_its_first_three_errors() {

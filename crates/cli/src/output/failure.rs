@@ -36,8 +36,10 @@ pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
 
 /// The error without the name of a temporary file, which tells a user nothing.
 pub(crate) fn without_temporary_name(error: io::Error) -> io::Error {
-    let inner = error.get_ref().and_then(|named| named.source()?.downcast_ref::<io::Error>()?.raw_os_error());
-    inner.map_or(error, io::Error::from_raw_os_error)
+    match error.to_string().rsplit_once(" at path \"") {
+        Some((why, _)) => io::Error::new(error.kind(), why),
+        None => error,
+    }
 }
 
 /// The folder that holds `path`.
@@ -47,7 +49,14 @@ pub(crate) fn folder(path: &Path) -> &Path {
 
 impl Failure {
     pub(crate) fn not_written(path: &Path, error: &io::Error) -> Failure {
-        Failure::Failed(format!("cannot write {}: {error}", path.display()))
+        let help = match error.kind() {
+            io::ErrorKind::IsADirectory => "\nThat is a folder; name a file in it.",
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::PermissionDenied => {
+                "\nName a file in a folder that is there and that this user may write to."
+            }
+            _ => "",
+        };
+        Failure::Failed(format!("cannot write {}: {error}{help}", path.display()))
     }
 
     /// A file that cannot be read; `what` names it and says why. `instead`: what to name if it is not there, or something else.
@@ -73,6 +82,7 @@ impl Failure {
             io::ErrorKind::NotFound if is_socket => {
                 format!("There is no folder for the socket: make it, or write another path {place}.")
             }
+            io::ErrorKind::AlreadyExists if is_socket => format!("Write another path {place}."),
             io::ErrorKind::AddrInUse => {
                 format!("Stop what listens there (`ss -ltnpx` shows it), or write another address {place}.")
             }

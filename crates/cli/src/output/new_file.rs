@@ -194,11 +194,20 @@ mod tests {
             let refused = NewFile::begin(&other, std::slice::from_ref(input)).unwrap_err();
             assert!(refused.text().contains("it is read"), "{}", refused.text());
         }
-        let missing = NewFile::begin(&folder.path().join("none/report.html"), &[]).unwrap_err();
-        assert!(
-            missing.text().ends_with("none/report.html: No such file or directory (os error 2)"),
-            "{missing:?}"
-        );
+    }
+
+    #[test]
+    fn what_cannot_be_written_is_said_with_what_to_name_instead() {
+        let folder = tempfile::tempdir().unwrap();
+        let refusal = |path: &Path| NewFile::begin(path, &[]).unwrap_err().text().to_owned();
+        let missing = "No such file or directory (os error 2)\nName a file in a folder that is there";
+        let nowhere = refusal(&folder.path().join("none/report.html"));
+        assert!(nowhere.contains(&format!("none/report.html: {missing}")), "{nowhere}");
+        // No temporary file can be made there, whose name tells nothing.
+        let temporary = refusal(Path::new("/proc/report.html"));
+        assert!(temporary.starts_with(&format!("cannot write /proc/report.html: {missing}")), "{temporary}");
+        let itself = refusal(folder.path());
+        assert!(itself.ends_with("(os error 21)\nThat is a folder; name a file in it."), "{itself}");
     }
 
     #[test]

@@ -72,7 +72,11 @@ pub(super) fn ensure_free(address: SocketAddr) -> io::Result<()> {
 /// Listens on a path. A socket at which nobody answers was left there, and is removed; a file of another kind stays.
 pub(super) fn bind_unix(path: &Path) -> io::Result<StdUnixListener> {
     use std::os::unix::fs::{FileTypeExt, PermissionsExt};
-    let is_left = std::fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket())
+    let there = std::fs::symlink_metadata(path);
+    if there.as_ref().is_ok_and(|there| !there.file_type().is_socket()) {
+        return Err(io::Error::new(io::ErrorKind::AlreadyExists, "what is there is no socket"));
+    }
+    let is_left = there.is_ok()
         && StdUnixStream::connect(path).is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused);
     if is_left {
         std::fs::remove_file(path)?;
