@@ -4,7 +4,9 @@
 use crate::support::{self, *};
 use plimsoll_core::promises::{Condition, Network, Promises, Site};
 use plimsoll_gateway::admin::Owner;
-use plimsoll_gateway::settings::{Backend, FilesSettings, Report, ReportMode, Rewrite, UpstreamSettings};
+use plimsoll_gateway::settings::{
+    AccessLogSettings, Backend, FilesSettings, Report, ReportMode, Rewrite, SiteLog, UpstreamSettings,
+};
 use plimsoll_gateway::{Gateway, Reloaded, Reloader, Settings};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -264,4 +266,28 @@ fn what_changed_is_named() {
         let reloaded = gateway.reloader().reload(after, &promises(8)).expect("nothing is wrong");
         assert_eq!(reloaded.settings, [name]);
     }
+}
+
+#[test]
+fn the_access_log_of_a_site_changes_with_its_site_alone() {
+    let origin = Origin::serving(b"here");
+    let with = |sites: &[SiteLog]| Settings {
+        access_log: AccessLogSettings { sites: sites.to_vec(), ..AccessLogSettings::default() },
+        backends: vec![upstream(origin.address), upstream(origin.address)],
+        ..settings(&[])
+    };
+    let one = || Promises { sites: two_sites().sites.split_off(1), ..two_sites() };
+    let gateway = Gateway::start(with(&[SiteLog::Off, SiteLog::Shared]), &two_sites()).expect("a gateway");
+    let reload = |logs: &[SiteLog], promises: &Promises| {
+        let reloaded = gateway.reloader().reload(with(logs), promises).expect("nothing is wrong");
+        assert!(reloaded.settings.is_empty(), "{reloaded}");
+        reloaded.changes.sites
+    };
+    assert_eq!(reload(&[SiteLog::Shared], &one()).changed, [""; 0], "a site went");
+    assert_eq!(
+        reload(&[SiteLog::Shared, SiteLog::Shared], &two_sites()).changed,
+        [""; 0],
+        "and another came"
+    );
+    assert_eq!(reload(&[SiteLog::Shared, SiteLog::Off], &two_sites()).changed, ["other"]);
 }

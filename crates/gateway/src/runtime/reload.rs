@@ -6,7 +6,7 @@
 //! are reported as needing a restart, and all others are applied.
 
 use crate::files::Files;
-use crate::settings::{AdminTokens, Backend, Settings, TlsSettings, check};
+use crate::settings::{AccessLogSettings, AdminTokens, Backend, Settings, TlsSettings, check};
 use crate::sync::lock;
 use crate::transport::tls::server::SeenFile;
 use crate::worker::memory::give_back;
@@ -182,7 +182,8 @@ fn sections(old: &Settings, new: &Settings) -> Vec<&'static str> {
         forwarded,
         report,
         rejection,
-        access_log,
+        // Those of sites are told by site.
+        access_log: AccessLogSettings { form, target, sites: _ },
         traces,
         limits,
         stream_paths,
@@ -214,7 +215,7 @@ fn sections(old: &Settings, new: &Settings) -> Vec<&'static str> {
         ("forwarded", *forwarded != new.forwarded),
         ("report", *report != new.report),
         ("rejection", *rejection != new.rejection),
-        ("access_log", *access_log != new.access_log),
+        ("access_log", (form, target) != (&new.access_log.form, &new.access_log.target)),
         ("traces", *traces != new.traces),
         ("limits", *limits != new.limits || *stream_paths != new.stream_paths),
         ("timeouts", *timeouts != new.timeouts),

@@ -217,6 +217,8 @@ impl Tables {
         }
         next.settings.rewrites = by_number(&self.settings.rewrites, next.settings.rewrites, reload);
         next.settings.headers = by_number(&self.settings.headers, next.settings.headers, reload);
+        let logs = &mut next.settings.access_log.sites;
+        *logs = by_number(&self.settings.access_log.sites, std::mem::take(logs), reload);
         Ok(next)
     }
 
@@ -274,7 +276,7 @@ impl Tables {
     }
 
     /// Adds to `changes` what changed of plants and sites besides their promises: addresses, folders, rewrites, header
-    /// rules.
+    /// rules, logs.
     pub(crate) fn note_changes(
         &self,
         before: &Tables,
@@ -293,12 +295,14 @@ impl Tables {
                 note(&mut changes.plants, &plant.name);
             }
         }
-        let rewrites = |tables: &Tables, site: u16| {
-            tables.settings.rewrites.get(usize::from(site)).cloned().unwrap_or_default()
+        let rewrites_and_log = |Tables { settings, .. }: &Tables, site: usize| {
+            let log = settings.access_log.sites.get(site).cloned().unwrap_or_default();
+            (settings.rewrites.get(site).cloned().unwrap_or_default(), log)
         };
         for (site, number) in promises.sites.iter().zip(reload.site_numbers()) {
             let same_headers = before.settings.headers_of(number) == self.settings.headers_of(number);
-            if !same_headers || rewrites(before, number) != rewrites(self, number) {
+            let number = usize::from(number);
+            if !same_headers || rewrites_and_log(before, number) != rewrites_and_log(self, number) {
                 note(&mut changes.sites, &site.name);
             }
         }
