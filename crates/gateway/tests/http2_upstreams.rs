@@ -333,3 +333,16 @@ fn the_body_of_a_request_that_http2_does_not_have_goes_nowhere() {
     assert_eq!((client(&gateway).get("/page").0, server.counts().1), (200, before + 1));
     settled(&gateway);
 }
+
+/// The refusal says what is wrong with the configuration, whether the server answers in its own way or says nothing.
+#[test]
+fn a_server_without_http2_is_told_apart() {
+    for answer in ["HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n", ""] {
+        let server = Origin::start(move |mut peer| drop(peer.send(answer)));
+        let backends = vec![speaking_http2(server.address)];
+        let gateway = Gateway::start(Settings { backends, ..settings(&[]) }, &promises(4));
+        let (status, body) = client(&gateway.expect("a gateway")).get("/");
+        let body = String::from_utf8(body).expect("text");
+        assert!(status == 502 && body.contains("`http2` must go"), "{status} {body}");
+    }
+}

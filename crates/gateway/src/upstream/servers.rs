@@ -19,7 +19,7 @@ pub(crate) struct Upstream {
     /// TLS, if it is spoken.
     pub secured: Option<Arc<Secured>>,
     /// Whether HTTP/2 is spoken.
-    pub(super) http2: bool,
+    pub http2: bool,
     /// The host that it is sent where the client named none.
     pub name: String,
     /// The host that it is sent whatever the client named.
