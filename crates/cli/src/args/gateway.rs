@@ -141,8 +141,8 @@ Example:
   plimsoll simulate --log access.log --speed 3 --capacity 200/s --report what-if.html
   plimsoll simulate site.toml --log access.log --sort --against 'nginx: limit_req rate=200r/s burst=50'
 
-Exit codes: 0 done (also when stopped by Ctrl-C: what there is so far is printed), 1 failed, 2 the input \
-is wrong.";
+Exit codes: 0 done (also when stopped by Ctrl-C: what there is so far is printed), 1 failed or stopped by \
+a second Ctrl-C, as a run must be that waits for its input, 2 the input is wrong.";
 
 /// See what FILE would do with your access log, or a workload, in virtual time
 #[derive(Args, Clone, Debug, Default, PartialEq)]
