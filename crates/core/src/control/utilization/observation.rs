@@ -72,8 +72,8 @@ pub(super) struct StagesBefore<'a> {
 /// How many requests wait now and then on a healthy day, however long they take.
 const HEALTHY_QUEUE: f64 = 8.0;
 
-/// How many wait by chance alone: at 0.9 of the capacity, one in a thousand finds as many.
-const CHANCE_QUEUE: f64 = 64.0;
+/// How many wait by chance alone: at 0.8 of the capacity, one in two hundred finds as many.
+const CHANCE_QUEUE: f64 = 24.0;
 
 /// How long the queue of a healthy day makes a request wait; nothing where a class was promised a time, since others that wait
 /// long take the workers from it.
