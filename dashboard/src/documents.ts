@@ -56,7 +56,7 @@ reasons: Record<string, number>,
 outcomes: Record<string, number>, };
 
 export type ClientsDocument = {
-/** Where the key of the hash is from: `told` by the file, `kept` from an earlier run, or `drawn`. */
+/** Where the key of the hash is from: `configured` in the file, `kept` from an earlier run, or `drawn`. */
 seed: string,
 /** After what time the choice turns; null if it does not. */
 rekey_seconds: number | null, };
@@ -203,7 +203,7 @@ export type PlacesDocument = {
 /** The part; more than 1 while the gateway turns requests away. */
 taken: number,
 /** In the server: how long ago it was told, at the end of the last control period; null in the gateway. */
-told_seconds_ago: number | null,
+reported_seconds_ago: number | null,
 /** In the server: the part by which the load line is lowered for it; null in the gateway. */
 set_point_reduction: number | null, };
 

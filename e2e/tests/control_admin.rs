@@ -206,11 +206,11 @@ fn what_a_gateway_tells_of_its_places_is_in_the_figures_of_both() {
     wait_until("it was told", || control.metric("plimsoll_places_taken_ratio").is_some());
     let told = status(&control)["upstreams"][0]["places"].clone();
     assert!(told["taken"].as_f64().is_some_and(|part| part < 0.5), "{told}");
-    assert!(told["told_seconds_ago"].as_f64().is_some_and(|ago| ago < 10.0), "{told}");
+    assert!(told["reported_seconds_ago"].as_f64().is_some_and(|ago| ago < 10.0), "{told}");
     assert!(told["set_point_reduction"].is_f64(), "{told}");
     let own: Value = serde_json::from_slice(&gateway.ask_admin("/status").body).expect("JSON");
     let own = &own["upstreams"][0]["places"];
-    assert!(own["taken"].is_f64() && own["told_seconds_ago"].is_null(), "{own}");
+    assert!(own["taken"].is_f64() && own["reported_seconds_ago"].is_null(), "{own}");
     assert!(gateway.metric("plimsoll_places_taken_ratio") < 0.5);
     // It is forgotten after ten periods.
     thread::sleep(Duration::from_secs(10));

@@ -45,7 +45,7 @@ fn a_state_is_not_written_in_the_place_of_something_else() {
     let place = |name: &str| folder.path().join(name);
     std::fs::write(place("package.json"), "{\"name\":\"my-app\"}").expect("it can be written");
     std::process::Command::new("mkfifo").arg(place("pipe")).status().expect("a pipe");
-    for key in ["state", "trends"] {
+    for key in ["state", "rate_forecast"] {
         for (other, expected) in [
             ("package.json", "my-app"),
             ("/dev/full", "a device"),
@@ -54,7 +54,10 @@ fn a_state_is_not_written_in_the_place_of_something_else() {
         ] {
             let (one, two) = match key {
                 "state" => (format!("state = \"{other}\"\n"), String::new()),
-                _ => (String::new(), format!("[control]\nadmission = \"budget\"\ntrends = \"{other}\"\n")),
+                _ => (
+                    String::new(),
+                    format!("[control]\nadmission = \"budget\"\nrate_forecast = \"{other}\"\n"),
+                ),
             };
             let file = place("other.toml");
             let text = format!(

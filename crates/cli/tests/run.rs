@@ -205,7 +205,7 @@ fn the_seed_is_drawn_at_the_first_start_and_kept() {
 const BUDGET: &str = "[[site]]\nname = \"shop\"\ndeadline = \"20ms\"\n[control]\nadmission = \"budget\"\n";
 
 /// Counts of rates that hardly ever move, of every hour: only part of them can be relearned before the end.
-fn trends() -> String {
+fn rate_forecast() -> String {
     let lines: String = (0..24).map(|hour| format!("{hour} 1026  0 0 0  7 5000 7  0 0 0\n")).collect();
     format!("# by hand\nupstream app\n{lines}")
 }
@@ -220,12 +220,12 @@ fn stayed(text: &str) -> Vec<u32> {
 #[test]
 fn what_was_learned_of_rates_is_there_after_a_restart() {
     let origin = origin();
-    let file = temporary("trends.txt", &trends());
+    let file = temporary("forecast.txt", &rate_forecast());
     let read = || std::fs::read_to_string(&file).expect("it is there");
-    let more = format!("{BUDGET}trends = \"trends.txt\"\n");
+    let more = format!("{BUDGET}rate_forecast = \"forecast.txt\"\n");
     for _ in 0..2 {
         let before = stayed(&read());
-        let mut gateway = Running::start_with("trends", &origin, &more);
+        let mut gateway = Running::start_with("rate_forecast", &origin, &more);
         assert!(ask(gateway.address, "/").starts_with("HTTP/1.1 200"));
         // A reload writes it, and some periods end in the meantime.
         let grown = (0..10_000).any(|_| {
@@ -248,14 +248,18 @@ fn what_was_learned_of_rates_is_there_after_a_restart() {
 }
 
 #[test]
-fn trends_that_are_none_are_the_users_input() {
+fn a_rate_forecast_that_is_none_is_the_users_input() {
     let origin = origin();
-    temporary("no-trends.txt", "upstream app\n1 1026 many\n");
-    for (trends, wrong) in [
-        ("no-trends.txt", "no-trends.txt: line 2: \"1 1026 many\" is neither"),
+    temporary("no-forecast.txt", "upstream app\n1 1026 many\n");
+    for (rate_forecast, wrong) in [
+        ("no-forecast.txt", "no-forecast.txt: line 2: \"1 1026 many\" is neither"),
         ("no/such/folder.txt", "there is no folder"),
     ] {
-        let path = rewrite("no-trends", origin.address(), &format!("{BUDGET}trends = \"{trends}\"\n"));
+        let path = rewrite(
+            "no-forecast",
+            origin.address(),
+            &format!("{BUDGET}rate_forecast = \"{rate_forecast}\"\n"),
+        );
         failed(&binary().arg("run").arg(path).output().expect("the binary runs"), 2, &[wrong]);
     }
 }

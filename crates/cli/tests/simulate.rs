@@ -484,37 +484,40 @@ fn the_agent_is_simulated_like_the_gateway() {
     refused(&two, &["plant.server"]);
 }
 
-/// What a gateway learned of its rates (`trends`) moves the budgets of a simulation, which leaves the file as it is.
+/// What a gateway learned of its rates (`rate_forecast`) moves the budgets of a simulation, which leaves the file as it is.
 #[test]
 fn what_a_gateway_learned_of_rates_is_read_and_left_alone() {
-    let trends = temporary("kept-trends.txt", "");
+    let rate_forecast = temporary("kept-forecast.txt", "");
     let site = "[[site]]\nname = \"site\"\ndeadline = \"500ms\"\ndefault_priority = 2\n\
                 [[site.class]]\nname = \"gold\"\nmatch = { path = \"/gold/*\" }\npriority = 1\n";
     let (server, _) = TIMED.split_once("[[site]]").expect("a site");
     let promises = format!("{server}{site}");
-    let budget = format!("{promises}[control]\nadmission = \"budget\"\ntrends = {:?}\n", name(&trends));
-    let configuration = temporary("kept-trends.toml", &budget);
+    let budget =
+        format!("{promises}[control]\nadmission = \"budget\"\nrate_forecast = {:?}\n", name(&rate_forecast));
+    let configuration = temporary("kept-forecast.toml", &budget);
     let stream = |name: &str, rate: u32| {
         format!(
             "[[stream]]\nname = {name:?}\nrate = \"{rate}/s\"\n[[stream.page]]\npath = \"/{name}/*.html\"\n"
         )
     };
     let plant = "duration = \"30s\"\n[plant.app]\nservice = \"10ms\"\n";
-    let workload =
-        temporary("kept-trends-load.toml", &format!("{plant}{}{}", stream("gold", 80), stream("rest", 300)));
+    let workload = temporary(
+        "kept-forecast-load.toml",
+        &format!("{plant}{}{}", stream("gold", 80), stream("rest", 300)),
+    );
     let arguments = [name(&configuration), "--workload", name(&workload)];
     let of_rate = |learned: &str| {
         let hours: String =
             (0..24).map(|hour| format!("{hour} 1026  {learned}  {learned}  {learned}\n")).collect();
         let text = format!("upstream app\n{hours}");
-        fs::write(&trends, &text).expect("the folder for tests can be written");
+        fs::write(&rate_forecast, &text).expect("the folder for tests can be written");
         let figures = json(&arguments);
-        assert_eq!(fs::read_to_string(&trends).expect("it is there"), text);
+        assert_eq!(fs::read_to_string(&rate_forecast).expect("it is there"), text);
         figures["runs"][0]["total"].clone()
     };
     assert_ne!(of_rate("9000 0 0"), of_rate("0 0 9000"), "the rate of gold rises, or falls, in each period");
-    fs::write(&trends, "1 1026 many\n").expect("the folder for tests can be written");
-    refused(&arguments, &["kept-trends.txt: line 1: \"1 1026 many\""]);
+    fs::write(&rate_forecast, "1 1026 many\n").expect("the folder for tests can be written");
+    refused(&arguments, &["kept-forecast.txt: line 1: \"1 1026 many\""]);
 }
 
 #[test]
@@ -706,14 +709,17 @@ fn no_input_is_overwritten_and_a_failed_run_leaves_the_old_report() {
         refused(&[&asked[..], &[option, name(path)]].concat(), &["would be overwritten", name(path)]);
         assert_eq!(read(path), before);
     }
-    // What a gateway keeps is read too: its state, and the trends of each configuration.
+    // What a gateway keeps is read too: its state, and the rate forecast of each configuration.
     let state = temporary("kept.state", "{}");
-    let trends = temporary("kept-input-trends.txt", "");
-    let budget = format!("{TIMED}[control]\nadmission = \"budget\"\ntrends = {:?}\n", name(&trends));
-    let other = temporary("kept-other-trends.toml", &budget);
+    let rate_forecast = temporary("kept-input-forecast.txt", "");
+    let budget =
+        format!("{TIMED}[control]\nadmission = \"budget\"\nrate_forecast = {:?}\n", name(&rate_forecast));
+    let other = temporary("kept-other-forecast.toml", &budget);
     let compared = [&asked[..], &["--against", name(&other)]].concat();
-    let with_trends = [name(&other), "--log", name(&log)];
-    for (asked, path) in [(&asked[..], &state), (&with_trends[..], &trends), (&compared[..], &trends)] {
+    let with_forecast = [name(&other), "--log", name(&log)];
+    for (asked, path) in
+        [(&asked[..], &state), (&with_forecast[..], &rate_forecast), (&compared[..], &rate_forecast)]
+    {
         for option in ["--report", "--trace"] {
             let before = read(path);
             refused(&[asked, &[option, name(path)]].concat(), &["would be overwritten", name(path)]);

@@ -59,6 +59,6 @@ fn rates_are_learned_in_the_hour_of_the_log_and_go_on_from_what_is_known() {
     assert!(fresh.values().all(|steps| (1150..1250).contains(steps)), "{fresh:?}");
     // An earlier run was at noon and at eight.
     let known = "upstream origin\n8 1280  0 0 0  100 100 100  0 0 0\n12 1280  0 0 0  100 100 100  0 0 0\n";
-    let both = learned(known.parse().expect("trends"));
+    let both = learned(known.parse().expect("a forecast"));
     assert_eq!((both[&7], both[&8], both[&12]), (fresh[&7], fresh[&8] + 300, 300), "{both:?}");
 }

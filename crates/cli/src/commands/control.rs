@@ -95,7 +95,7 @@ impl Listening {
             names: gateway.settings.admin_names.clone(),
             tokens: resolve::admin_tokens(configuration)?,
             // One that was drawn is kept in the shared state.
-            seed_from: gateway.seed.map_or(SeedSource::Kept, |_| SeedSource::Told),
+            seed_from: gateway.seed.map_or(SeedSource::Kept, |_| SeedSource::Configured),
         };
         let listener = ControllerDesk::bind(address);
         let listener =

@@ -44,7 +44,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<(), Failure> {
     let read = move || First::read(&file, handed_over.as_deref());
     let Some(first) = unless_stopped(&requests, read)? else { return Ok(()) };
     let First { configuration, found, mut settings, seed, known, state } = first;
-    let forecast = configuration.gateway.trends.as_deref();
+    let forecast = configuration.gateway.rate_forecast.as_deref();
     let open_files = open_now();
     let fits = fit_connections(&mut settings, &configuration.promises, open_files);
     let mut before = Before {
@@ -126,7 +126,7 @@ impl First {
         level_order::warnings(&configuration).iter().for_each(|warning| tracing::warn!("{warning}"));
         let found = resolve::look_all_up(&configuration, |_| None)?;
         let mut settings = resolve::settings_with(&configuration, &found)?;
-        let known = configuration.gateway.trends.as_deref().map(forecast_file::read).transpose()?;
+        let known = configuration.gateway.rate_forecast.as_deref().map(forecast_file::read).transpose()?;
         let state = KnownState::find(&configuration, file, handed_over);
         let seed = seed::draw(&configuration, &state);
         (settings.hash_seed, settings.hash_seed_from) = seed;

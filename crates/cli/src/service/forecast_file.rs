@@ -1,4 +1,4 @@
-//! The file in which a gateway keeps the learned rate forecast, by the hour of day (`[control] trends`).
+//! The file in which a gateway keeps the learned rate forecast, by the hour of day (`[control] rate_forecast`).
 //!
 //! It is read at the start: a file that exists and has another content is an error then. It is written at the end of each
 //! hour, at a reload and at the end. The new content is written beside the file and then put in its place, so that a
@@ -34,13 +34,13 @@ pub(crate) fn read(path: &Path) -> Result<RateForecasts, Failure> {
             match folder.is_dir() {
                 true => Ok(RateForecasts::default()),
                 false => Err(Failure::Input(format!(
-                    "[control] trends: there is no folder {}\nMake it, or write another file.",
+                    "[control] rate_forecast: there is no folder {}\nMake it, or write another file.",
                     folder.display()
                 ))),
             }
         }
         Err(error) => Err(Failure::Input(format!(
-            "[control] trends: cannot read {name}: {error}\nName a file of its own, or one that is not there yet."
+            "[control] rate_forecast: cannot read {name}: {error}\nName a file of its own, or one that is not there yet."
         ))),
     }
 }

@@ -1,5 +1,5 @@
-//! The files that a gateway writes by itself: `state`, `trends`, access logs. Each must be an ordinary file, and none of them
-//! another file that the gateway reads or writes: it would be replaced, or lines would be appended to it.
+//! The files that a gateway writes by itself: `state`, `rate_forecast`, access logs. Each must be an ordinary file, and none of
+//! them another file that the gateway reads or writes: it would be replaced, or lines would be appended to it.
 
 use super::{forecast_file, state};
 use crate::output::failure::{Failure, folder};
@@ -26,12 +26,17 @@ pub(crate) fn refuse(
     if let Some(path) = state.as_ref().filter(|path| Some(path.as_path()) != in_force) {
         state::refuse_other_file(path)?;
     }
-    if let Some(path) = &configuration.gateway.trends {
+    if let Some(path) = &configuration.gateway.rate_forecast {
         forecast_file::read(path)?;
     }
     let kept = state.iter().map(|path| ("`state` under [gateway]", path.as_path()));
-    let kept = kept
-        .chain(configuration.gateway.trends.iter().map(|path| ("`trends` under [control]", path.as_path())));
+    let kept = kept.chain(
+        configuration
+            .gateway
+            .rate_forecast
+            .iter()
+            .map(|path| ("`rate_forecast` under [control]", path.as_path())),
+    );
     let mut used: Vec<(&str, &Path)> = std::iter::once(("the configuration", file)).chain(kept).collect();
     let logs = configuration.gateway.settings.access_log.targets().filter_map(|target| match target {
         LogTarget::File(path) => Some(("the access log", path.as_path())),
@@ -177,10 +182,10 @@ mod tests {
             ),
             ("state = \"access.log\"\n[access_log]\nfile = \"link.log\"\n", Some("the same file")),
             (
-                "state = \"a\"\n[control]\nadmission = \"budget\"\ntrends = \"a\"\n",
-                Some("`trends` under [control] and `state`"),
+                "state = \"a\"\n[control]\nadmission = \"budget\"\nrate_forecast = \"a\"\n",
+                Some("`rate_forecast` under [control] and `state`"),
             ),
-            ("[control]\nadmission = \"budget\"\ntrends = \"logs\"\n", Some("logs: it is a folder")),
+            ("[control]\nadmission = \"budget\"\nrate_forecast = \"logs\"\n", Some("logs: it is a folder")),
         ] {
             let found = refused(path, more);
             assert_eq!(found.is_some(), expected.is_some(), "{more}: {found:?}");

@@ -126,13 +126,13 @@ impl Reload {
         let (lookups, in_force) = (self.lookups.clone(), self.state.path());
         let read = self.readings.in_time(move || {
             let configuration = source::read(&file)?;
-            let known = forecast.read_other(configuration.gateway.trends.as_deref())?;
+            let known = forecast.read_other(configuration.gateway.rate_forecast.as_deref())?;
             own_listeners::refuse(&configuration)?;
             kept_files::refuse(&configuration, &file, in_force.as_deref())?;
             let found = resolve::look_all_up(&configuration, |address| lookups.found(address))?;
             let mut settings = resolve::settings_with(&configuration, &found)?;
             // A seed that was drawn stays in force.
-            let told = configuration.gateway.seed.map(|seed| (seed, SeedSource::Told));
+            let told = configuration.gateway.seed.map(|seed| (seed, SeedSource::Configured));
             (settings.hash_seed, settings.hash_seed_from) = told.unwrap_or(known_seed);
             Ok((settings, found, known, configuration))
         });
@@ -154,7 +154,7 @@ impl Reload {
         self.state.follow(&configuration, &self.file, self.seed);
         self.state.save(&self.gateway);
         self.forecast.save(&self.gateway);
-        self.forecast.follow(configuration.gateway.trends.as_deref(), known, &self.gateway);
+        self.forecast.follow(configuration.gateway.rate_forecast.as_deref(), known, &self.gateway);
         Ok(reloaded)
     }
 }

@@ -39,7 +39,7 @@ section! { "[control]"
         /// With `admission = "budget"`: the file that keeps the forecast of rates by the hour of day. It is read at the
         /// start if it is there, and written at the end of each hour, at a reload and at the end; a simulation only reads
         /// it. A relative path is taken from the folder of this file.
-        trends: Text, optional;
+        rate_forecast: Text, optional;
     }
 }
 
@@ -195,8 +195,8 @@ pub(super) fn suits(keys: &ControlKeys, promises: &Promises, findings: &mut Find
 }
 
 /// The file of rate forecasts.
-pub(super) fn trends(keys: &ControlKeys, name: &str, findings: &mut Findings) -> Option<PathBuf> {
-    let trends = keys.trends.as_ref()?;
-    deadlines::belongs_to_budget("trends", &trends.span, keys, findings);
-    Some(in_folder_of(name, trends, "write one, such as `trends = \"trends.txt\"`", findings))
+pub(super) fn rate_forecast(keys: &ControlKeys, name: &str, findings: &mut Findings) -> Option<PathBuf> {
+    let rate_forecast = keys.rate_forecast.as_ref()?;
+    deadlines::belongs_to_budget("rate_forecast", &rate_forecast.span, keys, findings);
+    Some(in_folder_of(name, rate_forecast, "write one, such as `rate_forecast = \"forecast.txt\"`", findings))
 }

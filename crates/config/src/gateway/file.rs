@@ -273,7 +273,7 @@ pub(crate) fn resolve(file: &ConfigurationKeys, name: &str, findings: &mut Findi
         headers: headers::resolve(file, findings),
         ..Settings::default()
     };
-    let trends = control::trends(&file.control.value, name, findings);
+    let rate_forecast = control::rate_forecast(&file.control.value, name, findings);
     let seed = keys.seed.as_ref().map(|seed| seed.value.0);
     let state = control::state(keys, name, findings);
     let signing_keys = control::signing_keys(keys, name, findings);
@@ -282,7 +282,7 @@ pub(crate) fn resolve(file: &ConfigurationKeys, name: &str, findings: &mut Findi
     let log = Log { format: lines.format.value, level: lines.level.value };
     let warnings = sites::warnings(file, &sites);
     let gateway =
-        Gateway { settings, backends, trends, seed, state, signing_keys, admin_tokens, log, warnings };
+        Gateway { settings, backends, rate_forecast, seed, state, signing_keys, admin_tokens, log, warnings };
     let promises = Promises { plants: plants.plants, sites, control };
     control::suits(&file.control.value, &promises, findings);
     Configuration { promises, gateway }

@@ -40,7 +40,7 @@ pub struct Gateway {
     /// The backend of each plant of the promises, in their order.
     pub backends: Vec<Backend>,
     /// The file that keeps the forecast of rates.
-    pub trends: Option<PathBuf>,
+    pub rate_forecast: Option<PathBuf>,
     /// The seed of the client hash, if the file has one.
     pub seed: Option<u64>,
     /// Where the learned state is kept.

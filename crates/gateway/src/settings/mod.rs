@@ -129,7 +129,7 @@ impl Default for Settings {
             rewrites: Vec::new(),
             headers: Vec::new(),
             hash_seed: 0,
-            hash_seed_from: SeedSource::Told,
+            hash_seed_from: SeedSource::Configured,
         }
     }
 }
@@ -154,7 +154,7 @@ impl Settings {
 pub enum SeedSource {
     /// The seed is the operator's. With it one can compute which clients get the better level.
     #[default]
-    Told,
+    Configured,
     /// Drawn at the first start, and kept in a file: clients keep their level after a restart.
     Kept,
     /// Drawn at this start, since no file could keep it: after a restart it is another one.
@@ -165,7 +165,7 @@ impl SeedSource {
     /// The text for status and logs.
     pub const fn as_str(self) -> &'static str {
         match self {
-            SeedSource::Told => "told",
+            SeedSource::Configured => "configured",
             SeedSource::Kept => "kept",
             SeedSource::Drawn => "drawn",
         }

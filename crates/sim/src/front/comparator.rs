@@ -108,7 +108,7 @@ impl Comparator {
     /// Where what its front has [`learned`](Front::learned) is to be written when the run has ended.
     pub fn memory(&self) -> Option<&Path> {
         match &self.0 {
-            Scheme::Aces(settings) => settings.trends.as_deref(),
+            Scheme::Aces(settings) => settings.rate_forecast.as_deref(),
             Scheme::Agent(_) | Scheme::Pools(_) | Scheme::Rules(_) | Scheme::Sac(_) => None,
         }
     }
@@ -278,7 +278,7 @@ mod tests {
             ("sac,period=250ms", "sac"),
             ("sac,queue=10", "sac"),
             ("cac,period=250ms", "cac"),
-            ("aces,period=100ms,drop=oldest,trends=week.txt", "aces,period=100ms,drop=oldest"),
+            ("aces,period=100ms,drop=oldest,rate_forecast=week.txt", "aces,period=100ms,drop=oldest"),
             ("pools:8", "pools"),
             ("pools,period=600", "pools"),
             ("pools,gain=0", "pools"),

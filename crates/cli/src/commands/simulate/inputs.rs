@@ -45,7 +45,7 @@ pub(crate) struct Contender {
     pub(crate) needs_times: Vec<bool>,
     /// What a gateway with this configuration has learned of how rates go on.
     pub(crate) forecasts: RateForecasts,
-    /// Where such a gateway keeps what this run reads: its `state`, its `trends`.
+    /// Where such a gateway keeps what this run reads: its `state`, its `rate_forecast`.
     kept: Vec<PathBuf>,
 }
 
@@ -151,7 +151,8 @@ fn first(arguments: &SimulateArguments) -> Result<FirstContender, Failure> {
         Some(learned) => KnownState::find_at(learned),
         None => KnownState::find(&configuration, file, None),
     };
-    let kept = known.path().map(Path::to_owned).into_iter().chain(configuration.gateway.trends.clone());
+    let kept =
+        known.path().map(Path::to_owned).into_iter().chain(configuration.gateway.rate_forecast.clone());
     let kept = kept.collect();
     let known_workers = know_workers(&mut configuration, &known, arguments.learned.is_some());
     Ok(FirstContender { forecasts, known_workers, kept, ..of(configuration.promises, None) })
@@ -239,7 +240,7 @@ fn configured(
 ) -> Result<Contender, Failure> {
     let configuration = source::read(Path::new(name))?;
     let forecasts = learned(&configuration)?;
-    let kept = configuration.gateway.trends.into_iter().collect();
+    let kept = configuration.gateway.rate_forecast.into_iter().collect();
     let mut promises = configuration.promises;
     let names = |promises: &Promises| {
         let all: Vec<String> = promises.plants.iter().map(|plant| plant.name.clone()).collect();
@@ -273,9 +274,9 @@ fn configured(
     })
 }
 
-/// What the file of `trends` keeps. It is only read: a simulation is not what the gateway lives through.
+/// What the file of `rate_forecast` keeps. It is only read: a simulation is not what the gateway lives through.
 fn learned(configuration: &Configuration) -> Result<RateForecasts, Failure> {
-    let read = configuration.gateway.trends.as_deref().map(forecast_file::read);
+    let read = configuration.gateway.rate_forecast.as_deref().map(forecast_file::read);
     Ok(read.transpose()?.unwrap_or_default())
 }
 

@@ -210,7 +210,7 @@ struct KeptFile {
     /// The seed, if it was drawn.
     seed: Option<u64>,
     /// Whether the rate forecast has a file of its own.
-    has_trends: bool,
+    has_rate_forecast: bool,
     /// Whether the last write failed, which was said then.
     fails: bool,
     /// Another process has taken over what is kept.
@@ -222,8 +222,8 @@ impl StateFile {
     pub(crate) fn follow(&self, configuration: &Configuration, file: &Path, (seed, from): seed::Known) {
         let mut kept = lock(&self.0);
         kept.path = path(configuration, file);
-        kept.seed = (from != SeedSource::Told).then_some(seed);
-        kept.has_trends = configuration.gateway.trends.is_some();
+        kept.seed = (from != SeedSource::Configured).then_some(seed);
+        kept.has_rate_forecast = configuration.gateway.rate_forecast.is_some();
     }
 
     /// Writes the file every ten seconds from now on.
@@ -278,7 +278,7 @@ impl StateFile {
 impl KeptFile {
     fn document(&self, gateway: &Reloader) -> StateDocument {
         let forecasts = Some(gateway.rate_forecasts())
-            .filter(|known| !self.has_trends && *known != RateForecasts::default());
+            .filter(|known| !self.has_rate_forecast && *known != RateForecasts::default());
         StateDocument::new(gateway.learned(), self.seed, forecasts.map(|known| known.to_string()))
     }
 }

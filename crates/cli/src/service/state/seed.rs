@@ -19,7 +19,7 @@ pub(crate) type Known = (u64, SeedSource);
 /// The seed that the gateway is to run with; it is drawn if there is none yet.
 pub(crate) fn draw(configuration: &Configuration, state: &KnownState) -> Known {
     if let Some(told) = configuration.gateway.seed {
-        return (told, SeedSource::Told);
+        return (told, SeedSource::Configured);
     }
     let source = if state.path.is_some() { SeedSource::Kept } else { SeedSource::Drawn };
     if let Some(seed) = state.seed {
@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn a_seed_that_is_told_needs_no_file_and_one_that_cannot_be_kept_is_drawn_at_each_start() {
         let told = configuration("seed = 7\n");
-        assert_eq!(known(&told, Path::new("/no/such/site.toml")), (7, SeedSource::Told));
+        assert_eq!(known(&told, Path::new("/no/such/site.toml")), (7, SeedSource::Configured));
         for own in [configuration(""), configuration("state = \"off\"\n")] {
             let (first, from) = known(&own, Path::new("/no/such/site.toml"));
             let (second, _) = known(&own, Path::new("/no/such/site.toml"));

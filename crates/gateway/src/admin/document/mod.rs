@@ -183,7 +183,7 @@ document! {
 document! {
     /// How it is chosen which clients get the better level: where the key of the hash is from, and whether the choice turns.
     ClientsDocument(status: &Status, seed: SeedSource) {
-        /// Where the key of the hash is from: `told` by the file, `kept` from an earlier run, or `drawn`.
+        /// Where the key of the hash is from: `configured` in the file, `kept` from an earlier run, or `drawn`.
         seed: &'static str = seed.as_str(),
         /// After what time the choice turns; null if it does not.
         rekey_seconds: Option<f64> = status.rekey.map(|rekey| rekey.as_secs_f64()),

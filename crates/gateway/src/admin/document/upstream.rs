@@ -66,7 +66,7 @@ document! {
         /// The part; more than 1 while the gateway turns requests away.
         taken: f64 = told.taken,
         /// In the server: how long ago it was told, at the end of the last control period; null in the gateway.
-        told_seconds_ago: Option<f64> = told.heard.map(|heard| heard.age.as_secs_f64()),
+        reported_seconds_ago: Option<f64> = told.heard.map(|heard| heard.age.as_secs_f64()),
         /// In the server: the part by which the load line is lowered for it; null in the gateway.
         set_point_reduction: Option<f64> = told.heard.map(|heard| heard.set_point_reduction),
     }

@@ -96,7 +96,7 @@ fn what_a_gateway_tells_of_its_places_is_in_its_own_figures_without_a_reduction(
     let text = render_metrics(&status);
     assert!(text.contains("\nplimsoll_places_taken_ratio{upstream=\"origin\"} 0.875\n"), "{text}");
     assert!(!text.contains("plimsoll_places_set_point_reduction"), "{text}");
-    let told = "\"places\":{\"taken\":0.875,\"told_seconds_ago\":null,\"set_point_reduction\":null}";
+    let told = "\"places\":{\"taken\":0.875,\"reported_seconds_ago\":null,\"set_point_reduction\":null}";
     assert!(status_line(&status).contains(told));
     assert!(!render_metrics(&sample()).contains("plimsoll_places"), "nothing is told");
 }
@@ -110,7 +110,7 @@ fn the_status_of_a_controller_has_no_zero_for_what_it_does_not_know() {
         "\"buffers\":null,\"http2\":null,\"connections\":null,\"connections_turned_away\":null,\"kernel_shed\":null",
         "\"limit\":null,",
         "\"in_service\":7,\"waiting\":null,\"tunnels\":null,",
-        "\"places\":{\"taken\":1.5,\"told_seconds_ago\":0.25,\"set_point_reduction\":0.125},\"servers\":null,\
+        "\"places\":{\"taken\":1.5,\"reported_seconds_ago\":0.25,\"set_point_reduction\":0.125},\"servers\":null,\
          \"all_servers_out\":null,\"retries\":null,\"retries_refused\":null,\"lookup_failure\":null",
         "\"queue_delay_seconds\":null,",
         "\"arrivals\":100,\"rejected\":10",

@@ -11,7 +11,7 @@ use plimsoll_core::time::{Duration, Instant};
 
 /// A thousand quanta of a thousandth fit into one second, for all the rounding.
 const ROUNDING: f64 = 1e-9;
-/// The first plant's trends are kept, without its name.
+/// The first plant's rate forecast is kept, without its name.
 const PLANT: &str = "";
 
 /// A plant's.
@@ -71,19 +71,19 @@ impl PlantAdmission {
     }
 
     /// Takes over what was learned before.
-    pub(super) fn remember(&mut self, trends: &RateForecasts) {
+    pub(super) fn remember(&mut self, rate_forecast: &RateForecasts) {
         for (rank, demand) in (0..).zip(&mut self.demands) {
             demand.forecast =
-                trends.get(PLANT, rank).cloned().map_or_else(RateForecast::default, RateForecast::of);
+                rate_forecast.get(PLANT, rank).cloned().map_or_else(RateForecast::default, RateForecast::of);
         }
     }
 
-    pub(super) fn trends(&self) -> RateForecasts {
-        let mut trends = RateForecasts::default();
+    pub(super) fn rate_forecast(&self) -> RateForecasts {
+        let mut rate_forecast = RateForecasts::default();
         for (rank, demand) in (0..).zip(&self.demands) {
-            trends.set(PLANT, rank, demand.forecast.day().clone());
+            rate_forecast.set(PLANT, rank, demand.forecast.day().clone());
         }
-        trends
+        rate_forecast
     }
 
     pub(super) fn next_period(&self) -> Instant {

@@ -58,14 +58,14 @@ impl Aces {
         seed: u64,
     ) -> Result<Books<Self>, Vec<String>> {
         let full = FullQuality::new(promises, workload, seed)?;
-        let trends = read_trends(settings).map_err(|wrong| vec![wrong])?;
+        let rate_forecast = read_rate_forecast(settings).map_err(|wrong| vec![wrong])?;
         let mut plants = Vec::new();
         for (number, plant) in workload.plants.iter().enumerate() {
             let unit = known_unit("aces", "quantum", settings.unit, plant).map_err(|wrong| vec![wrong])?;
             let priorities = priorities_at(promises, number);
             plants.push(PlantAdmission::new(settings, unit, plant.discipline.servers(), priorities.len()));
             if number == 0 {
-                plants[0].remember(&trends);
+                plants[0].remember(&rate_forecast);
             }
         }
         Ok(Books::new(full, Aces { places: places(promises), plants, arrivals: 0 }))
@@ -77,8 +77,8 @@ impl Aces {
     }
 }
 
-fn read_trends(settings: &AcesSettings) -> Result<RateForecasts, String> {
-    let Some(path) = &settings.trends else { return Ok(RateForecasts::default()) };
+fn read_rate_forecast(settings: &AcesSettings) -> Result<RateForecasts, String> {
+    let Some(path) = &settings.rate_forecast else { return Ok(RateForecasts::default()) };
     match std::fs::read_to_string(path) {
         Ok(text) => text.parse().map_err(|wrong| format!("{}: {wrong}", path.display())),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(RateForecasts::default()),
@@ -125,8 +125,8 @@ impl Policy for Aces {
         self.plants.iter().map(PlantAdmission::next_period).min().unwrap_or(Instant::FAR)
     }
 
-    /// The trends that were learned at the first plant, as `trends=FILE` reads them.
+    /// The rate forecast that was learned at the first plant, as `rate_forecast=FILE` reads them.
     fn learned(&self) -> Option<String> {
-        Some(self.plants.first().map(PlantAdmission::trends).unwrap_or_default().to_string())
+        Some(self.plants.first().map(PlantAdmission::rate_forecast).unwrap_or_default().to_string())
     }
 }

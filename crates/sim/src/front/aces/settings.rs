@@ -1,6 +1,6 @@
 //! AC's parameters, as they are read from a comparator's text:
-//! `aces:1ms,period=1s,queue=1000,drop=all,budget=corrected,shares=0-1/0-1,processes=60,hour=3600s,trends=FILE`; all may be
-//! left out.
+//! `aces:1ms,period=1s,queue=1000,drop=all,budget=corrected,shares=0-1/0-1,processes=60,hour=3600s,rate_forecast=FILE`; all may
+//! be left out.
 
 use super::queues::DropPolicy;
 use crate::front::form::{AT_LEAST_ONE, POSITIVE, Read, Words};
@@ -37,10 +37,10 @@ pub(in crate::front) struct AcesSettings {
     pub(in crate::front) shares: Vec<Share>,
     /// n of `T(s, n)`. `None`: estimates are by type alone.
     pub(in crate::front) processes: Option<u32>,
-    /// An hour of the day, of which each has its own trends; hours count from the beginning of the run.
+    /// An hour of the day, of which each has its own rate forecast; hours count from the beginning of the run.
     pub(in crate::front) hour: Duration,
     /// Rate forecasts learned before: read at the beginning if the file is there, for the caller to write at the end.
-    pub(in crate::front) trends: Option<PathBuf>,
+    pub(in crate::front) rate_forecast: Option<PathBuf>,
 }
 
 impl Default for AcesSettings {
@@ -54,7 +54,7 @@ impl Default for AcesSettings {
             shares: Vec::new(),
             processes: None,
             hour: Duration::from_secs(3600),
-            trends: None,
+            rate_forecast: None,
         }
     }
 }
@@ -71,7 +71,7 @@ impl AcesSettings {
             shares: words.option("shares", SHARES, usual.shares)?,
             processes: words.given("processes", AT_LEAST_ONE)?,
             hour: words.option("hour", POSITIVE, usual.hour)?,
-            trends: words.given("trends", PATH)?,
+            rate_forecast: words.given("rate_forecast", PATH)?,
         })
     }
 }
@@ -129,7 +129,7 @@ mod tests {
     fn every_option_is_read_and_the_rest_is_usual() {
         assert_eq!(read("aces"), Ok(AcesSettings::default()));
         let long = "aces:1500us,period=250ms,queue=50,drop=oldest,budget=printed,shares=0.2-1/0-0.5,processes=60,\
-                    hour=5s,trends=week.txt";
+                    hour=5s,rate_forecast=week.txt";
         let expected = AcesSettings {
             unit: Some(Duration::from_micros(1500)),
             period: Duration::from_millis(250),
@@ -139,7 +139,7 @@ mod tests {
             shares: vec![Share { least: 0.2, most: 1.0 }, Share { least: 0.0, most: 0.5 }],
             processes: Some(60),
             hour: Duration::from_secs(5),
-            trends: Some("week.txt".into()),
+            rate_forecast: Some("week.txt".into()),
         };
         assert_eq!(read(long), Ok(expected));
         let costliest = AcesSettings { drop: DropPolicy::Costliest, ..AcesSettings::default() };
