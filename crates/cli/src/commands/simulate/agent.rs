@@ -6,9 +6,9 @@ use plimsoll_config::{Agent, CountersAt, is_agent};
 use plimsoll_sim::front::{AgentSettings, Comparator, ShownCounters};
 use std::path::Path;
 
-/// The agent of this file; `None` if it is another file, or none that can be read.
+/// The agent of this file; `None` if it is another file, or none that can be read twice.
 pub(super) fn read(path: &Path) -> Option<Result<Agent, Failure>> {
-    let text = std::fs::read_to_string(path).ok()?;
+    let text = path.is_file().then(|| std::fs::read_to_string(path).ok())??;
     is_agent(&text).then(|| source::read_agent(path))
 }
 
