@@ -281,7 +281,8 @@ fn a_file_of_another_kind_is_refused_in_few_lines() {
 fn a_configuration_is_read_once_and_to_a_bound() {
     let (folder, wrong) = written(b"[gateway]\nlisen = \"127.0.0.1:0\"\n");
     let pipe = folder.path().join("pipe").display().to_string();
-    let through = format!("mkfifo {pipe}; cat {wrong} >{pipe} & exec timeout -s KILL 60 \"$0\" \"$@\" {pipe}");
+    let through =
+        format!("mkfifo {pipe}; cat {wrong} >{pipe} & exec timeout -s KILL 60 \"$0\" \"$@\" {pipe}");
     let state = folder.path().join("state").display().to_string();
     let agent = of_repository("examples/agent.toml").display().to_string();
     let simulate = ["simulate", "--log", "no.log"];
