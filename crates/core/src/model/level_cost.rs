@@ -27,7 +27,7 @@ pub(crate) struct CostEstimate {
     run: CostRun,
     /// The cost before the latest period.
     pub(super) expected: f64,
-    /// As `CostRun::before`, of the latest step up, if no later period has confirmed it.
+    /// As `CostRun::before`, of a step up that no later period has confirmed.
     before_rise: Option<[f64; 3]>,
     /// The cost from which the latest period stepped, or fell back.
     stepped_from: Option<f64>,
@@ -136,7 +136,7 @@ impl CostEstimate {
         let goes_on = above == run.above && evidence(run.sums, run.before) >= evidence(served, now);
         self.run = if goes_on { run } else { CostRun { above, sums: served, before: now } };
         let stepped = is_step(self.run.sums, self.run.before);
-        if stepped && above {
+        if stepped && above && !confirmed {
             self.before_rise = Some(self.run.before);
         }
         if stepped {
@@ -154,8 +154,7 @@ impl CostEstimate {
         stepped
     }
 
-    /// Whether the cost rose by a step, which no later period has confirmed. One that rises further has confirmed the step
-    /// before, and is one itself.
+    /// Whether the cost rose by a step, which no later period has confirmed.
     pub(crate) fn is_unconfirmed(&self) -> bool {
         self.before_rise.is_some()
     }
@@ -303,18 +302,6 @@ mod tests {
         assert!(!cost.is_unconfirmed() && cost.seconds().is_some_and(|seconds| seconds < 0.0205), "{cost:?}");
         stays.learn(served(100.0, 0.280));
         assert!(stays.seconds().is_some_and(|seconds| seconds > 0.25), "{stays:?}");
-    }
-
-    /// A rise that begins another one confirms no more than itself.
-    #[test]
-    fn a_jump_beyond_a_rise_is_a_moments_too_if_it_falls_back_at_once() {
-        let mut cost = CostEstimate::default();
-        (0..20).for_each(|_| _ = cost.learn(served(400.0, 0.020)));
-        assert!(cost.learn(served(400.0, 0.030)) && cost.is_unconfirmed());
-        assert!(cost.learn(served(50.0, 0.900)) && cost.is_unconfirmed(), "{cost:?}");
-        cost.learn(served(400.0, 0.0305));
-        assert!(!cost.is_unconfirmed(), "{cost:?}");
-        assert!(cost.seconds().is_some_and(|seconds| (0.029..0.032).contains(&seconds)), "{cost:?}");
     }
 
     #[test]

@@ -27,7 +27,7 @@ pub(crate) struct ClassCosts {
     pub(crate) stepped: bool,
     /// Whether a cost stepped then, or fell back.
     pub(crate) moved: bool,
-    /// For how many periods the latest rise of the lowest level's cost has not been confirmed.
+    /// For how many periods the rise of the lowest level's cost has not been confirmed.
     unconfirmed: u32,
 }
 
@@ -79,11 +79,7 @@ impl ClassCosts {
             return;
         }
         for level in 1..=self.levels {
-            let stepped = self.by_level[level].learn(measured.served[level]);
-            if stepped && level == 1 {
-                self.unconfirmed = 0;
-            }
-            self.stepped |= stepped;
+            self.stepped |= self.by_level[level].learn(measured.served[level]);
             self.moved |= self.by_level[level].step().is_some();
         }
         self.frozen = !self.line.learn(measured.samples.as_slice().iter().copied());
