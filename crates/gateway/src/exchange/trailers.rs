@@ -1,6 +1,7 @@
 //! Trailers of a response: kept until all have come, so that the client gets those that it may see.
 
 use super::response::ResponseTerms;
+use crate::client::caching::Caching;
 use crate::http1::Refusal;
 use crate::http1::body::Decoder;
 use crate::http1::field::kind_of;
@@ -23,9 +24,10 @@ impl TrailerSection {
 
     /// What the client gets of the whole section: a field that its head would not have is left out.
     pub(super) fn passed(&self, terms: &ResponseTerms<'_>) -> Vec<u8> {
+        let mut caching = Caching::of(terms.is_lighter());
         let passes = |line: &&[u8]| {
             let name = line.split(|&byte| byte == b':').next().unwrap_or_default();
-            !terms.drops(name, kind_of(name))
+            !terms.drops(name, kind_of(name)) && caching.passes(name, b"")
         };
         self.0.split_inclusive(|&byte| byte == b'\n').filter(passes).flatten().copied().collect()
     }

@@ -419,7 +419,7 @@ impl DelayClass {
         let seconds = now.since(self.updated.max(self.present)).as_secs_f64();
         // A pause between bursts leaves the class's workers to others, but does not end what these yield to it.
         self.silent |= seconds * self.rate > SILENT_REQUESTS;
-        if seconds * self.mean_rate > SILENT_REQUESTS {
+        if seconds * self.mean_rate > SILENT_REQUESTS || now.since(self.updated) > Delay::EXPIRY {
             self.reduction = SetPointReduction::default();
         }
         if now.since(self.updated) > Delay::EXPIRY { ResponseStatus::default() } else { self.status }
