@@ -59,7 +59,8 @@ impl Sensed {
         }
     }
 
-    /// The mean service time of the period, or that of before if nothing was released.
+    /// The mean service time of the period. If nothing was released, what a request of late took of a worker, which leaves out
+    /// its wait in the server.
     pub(crate) fn usual_service(&self) -> Duration {
         let before = Duration::from_secs_f64(self.worker_seconds);
         if self.service_time > Duration::ZERO { self.service_time } else { before }
