@@ -29,12 +29,13 @@ fn squared_variation(law: &Law) -> f64 {
     }
 }
 
-/// One worker of 1 ms at a load of 0.7, through the engine's queue and with nothing else in it: the mean response time (ms).
-fn alone(process: Process, law: &Law) -> f64 {
+/// Workers of so many ms as there are, at a load of 0.7, through the engine's queue and with nothing else in it: the mean
+/// response time (ms).
+fn alone(workers: u32, process: Process, law: &Law) -> f64 {
     let runs = SEEDS.map(|seed| {
-        let mut flow = Flow::new("default", 700.0).delay(Duration::from_secs(5), None);
+        let mut flow = Flow::new("default", RATE).delay(Duration::from_secs(5), None);
         flow.process = process;
-        let mut scene = Scene::new(1, Duration::from_millis(1), vec![flow], 200.0, seed);
+        let mut scene = Scene::new(workers, Duration::from_millis(workers.into()), vec![flow], 200.0, seed);
         scene.site.default_delay = scene.flows[0].class.delay;
         scene.law = law.clone();
         let heard = scene.run();
@@ -45,45 +46,82 @@ fn alone(process: Process, law: &Law) -> f64 {
 }
 
 const LOAD: f64 = 0.7;
+/// Requests per second.
+const RATE: f64 = 1000.0 * LOAD;
 
 /// M/G/1 by Pollaczek and Khinchine (ms).
 fn mg1(squared: f64) -> f64 {
     1.0 + LOAD / (1.0 - LOAD) * 0.5 * (1.0 + squared)
 }
 
-/// GI/M/1: `1 / (1 - sigma)`, where `sigma = E exp(-(1 - sigma) A)` for gaps A in units of service (Kleinrock I, 6.4). `gap` is
-/// the quantile function of gaps with mean 1.
-fn gim1(gap: impl Fn(f64) -> f64) -> f64 {
+/// GI/M/s by Takács (Introduction to the Theory of Queues, 1962, chapter 2), in ms: services of s ms, and `gaps(z)` is
+/// `E exp(-z A)` for gaps of A ms. A request waits with probability `p / (1 - sigma)`, where `sigma = gaps(1 - sigma)`, and an
+/// exponential time of mean `1 / (1 - sigma)` then.
+fn gims(workers: u32, gaps: impl Fn(f64) -> f64) -> f64 {
+    let s = f64::from(workers);
+    let sigma = (0..200).fold(0.5, |sigma, _| gaps(1.0 - sigma));
+    let (mut among, mut product, mut sum) = (1.0, 1.0, 1.0 / (1.0 - sigma));
+    for j in 1..=workers {
+        let (j, gap) = (f64::from(j), gaps(f64::from(j) / s));
+        among *= (s - j + 1.0) / j;
+        product *= gap / (1.0 - gap);
+        sum += among / (product * (1.0 - gap)) * (s * (1.0 - gap) - j) / (s * (1.0 - sigma) - j);
+    }
+    s + 1.0 / (sum * (1.0 - sigma).powi(2))
+}
+
+/// The same for gaps by their quantile function, with mean 1.
+fn gaps_of(quantile: impl Fn(f64) -> f64) -> impl Fn(f64) -> f64 {
     const STEPS: u32 = 20_000;
     let quantiles: Vec<f64> =
-        (0..STEPS).map(|step| gap((f64::from(step) + 0.5) / f64::from(STEPS)) / LOAD).collect();
-    let transform = |sigma: f64| quantiles.iter().map(|gap| (-(1.0 - sigma) * gap).exp()).sum::<f64>();
-    let sigma = (0..40).fold(0.5, |sigma, _| transform(sigma) / f64::from(STEPS));
-    1.0 / (1.0 - sigma)
+        (0..STEPS).map(|step| quantile((f64::from(step) + 0.5) / f64::from(STEPS)) / LOAD).collect();
+    move |z| quantiles.iter().map(|gap| (-z * gap).exp()).sum::<f64>() / f64::from(STEPS)
+}
+
+/// Poisson's arrivals in bursts, and none between them; the means of both in ms.
+fn bursts(burst: f64, calm: f64) -> Process {
+    let time = |ms: f64| Duration::from_secs_f64(ms / 1e3);
+    Process::Modulated { ratio: 1e9, burst: time(burst), calm: time(calm) }
+}
+
+/// Their gaps: an interrupted Poisson process is a renewal process (Kuczura 1973).
+fn gaps_of_bursts(burst: f64, calm: f64) -> impl Fn(f64) -> f64 {
+    let (rate, ends, begins) = (LOAD * (burst + calm) / burst, 1.0 / burst, 1.0 / calm);
+    move |z| rate * (z + begins) / ((z + rate + ends) * (z + begins) - ends * begins)
 }
 
 #[test]
 fn the_engines_queue_waits_as_theory_says() {
-    let pareto = |shape: f64| move |u: f64| (shape - 1.0) / shape * (1.0 - u).powf(-1.0 / shape);
-    // Bursts of 20 us are batches: geometric, of five on average. M^X/M/1: `b / (1 - rho)`.
-    let batches = Process::Modulated {
-        ratio: 1e9,
-        burst: Duration::from_micros(20),
-        calm: Duration::from_secs_f64(4.0 / 700.0),
-    };
-    for (name, process, law, theory, within) in [
-        ("M/D/1", Process::Poisson, Law::Deterministic, mg1(0.0), 0.02),
-        ("M/LN/1, c^2 = 0.25", Process::Poisson, lognormal(0.25), mg1(0.25), 0.02),
-        ("M/M/1", Process::Poisson, Law::Exponential, mg1(1.0), 0.02),
-        ("M/LN/1, c^2 = 4", Process::Poisson, lognormal(4.0), mg1(4.0), 0.06),
-        ("M/LN/1, c^2 = 8", Process::Poisson, lognormal(8.0), mg1(8.0), 0.1),
-        ("M/Pareto/1", Process::Poisson, PARETO, mg1(squared_variation(&PARETO)), 0.06),
-        ("D/M/1", Process::Deterministic, Law::Exponential, gim1(|_| 1.0), 0.02),
-        ("Pareto 2.5/M/1", Process::Pareto { shape: 2.5 }, Law::Exponential, gim1(pareto(2.5)), 0.03),
-        ("Pareto 1.5/M/1", Process::Pareto { shape: 1.5 }, Law::Exponential, gim1(pareto(1.5)), 0.06),
-        ("M^X/M/1", batches, Law::Exponential, 5.0 / (1.0 - LOAD), 0.04),
+    let pareto = |shape: f64| gaps_of(move |u: f64| (shape - 1.0) / shape * (1.0 - u).powf(-1.0 / shape));
+    let poisson = |z: f64| LOAD / (LOAD + z);
+    let constant = || gaps_of(|_| 1.0);
+    for (name, workers, process, law, theory, within) in [
+        ("M/D/1", 1, Process::Poisson, Law::Deterministic, mg1(0.0), 0.02),
+        ("M/LN/1, c^2 = 0.25", 1, Process::Poisson, lognormal(0.25), mg1(0.25), 0.02),
+        ("M/M/1", 1, Process::Poisson, Law::Exponential, mg1(1.0), 0.02),
+        ("M/LN/1, c^2 = 4", 1, Process::Poisson, lognormal(4.0), mg1(4.0), 0.06),
+        ("M/LN/1, c^2 = 8", 1, Process::Poisson, lognormal(8.0), mg1(8.0), 0.1),
+        ("M/Pareto/1", 1, Process::Poisson, PARETO, mg1(squared_variation(&PARETO)), 0.06),
+        ("D/M/1", 1, Process::Deterministic, Law::Exponential, gims(1, constant()), 0.02),
+        ("Pareto 2.5/M/1", 1, Process::Pareto { shape: 2.5 }, Law::Exponential, gims(1, pareto(2.5)), 0.03),
+        ("Pareto 1.5/M/1", 1, Process::Pareto { shape: 1.5 }, Law::Exponential, gims(1, pareto(1.5)), 0.06),
+        // Bursts of 20 us are batches: geometric, of five on average. M^X/M/1: `b / (1 - rho)`.
+        ("M^X/M/1", 1, bursts(0.02, 4.0 / LOAD), Law::Exponential, 5.0 / (1.0 - LOAD), 0.04),
+        ("on-off/M/1", 1, bursts(5.0, 10.0), Law::Exponential, gims(1, gaps_of_bursts(5.0, 10.0)), 0.04),
+        (
+            "on-off/M/1, longer",
+            1,
+            bursts(40.0, 20.0),
+            Law::Exponential,
+            gims(1, gaps_of_bursts(40.0, 20.0)),
+            0.06,
+        ),
+        ("M/M/8", 8, Process::Poisson, Law::Exponential, gims(8, poisson), 0.01),
+        ("D/M/8", 8, Process::Deterministic, Law::Exponential, gims(8, constant()), 0.01),
+        ("Pareto 2.5/M/8", 8, Process::Pareto { shape: 2.5 }, Law::Exponential, gims(8, pareto(2.5)), 0.02),
+        ("on-off/M/8", 8, bursts(5.0, 10.0), Law::Exponential, gims(8, gaps_of_bursts(5.0, 10.0)), 0.04),
     ] {
-        let found = alone(process, &law);
+        let found = alone(workers, process, &law);
         println!("{name}: {found:.3} ms, theory {theory:.3}");
         assert!((found / theory - 1.0).abs() <= within, "{name}: {found} ms, theory {theory}");
     }
