@@ -11,7 +11,7 @@
 //! requests.
 //!
 //! A tree that was never served has an unknown cost. Until it is served, the degraded one is assumed to cost a quarter of
-//! the full one, as elsewhere in Plimsoll where the cost is not given.
+//! the full one.
 
 use super::Sample;
 use crate::control::Demand;

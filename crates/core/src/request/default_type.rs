@@ -120,6 +120,8 @@ fn is_program(extension: &[u8]) -> bool {
             | b"php3"
             | b"php4"
             | b"php5"
+            | b"php7"
+            | b"php8"
             | b"phtml"
             | b"asp"
             | b"aspx"

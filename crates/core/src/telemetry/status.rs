@@ -203,6 +203,20 @@ pub struct DeadlineStatus {
     pub missed: u64,
 }
 
+impl DeadlineStatus {
+    /// The number of so many requests that may be late.
+    pub fn may_be_late(&self, requests: u64) -> f64 {
+        (1.0 - self.in_time / 100.0) * requests as f64
+    }
+
+    /// Whether more of so many requests were late than may be, and not by chance: by more than three standard deviations of a
+    /// Poisson count.
+    pub fn is_missed(&self, late: u64, requests: u64) -> bool {
+        let allowed = self.may_be_late(requests);
+        late as f64 > allowed + 3.0 * libm::sqrt(allowed.max(1.0))
+    }
+}
+
 /// The terms of the delay law at its last update (QM eq. 4): quota = predicted + gain times error + integral, within its range.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct DelayTerms {

@@ -121,12 +121,13 @@ impl Told<'_> {
         own.or_else(|| Some(DEFAULT_TYPES.get(number.checked_sub(site.types.len())?)?.0))
     }
 
-    /// Why requests of its type cost too differently for the deadline, by a saved status; the last level is the highest.
+    /// Why requests of its type cost too differently for its deadline, by a saved status; the last level is the highest.
     fn differs(&self) -> Option<String> {
         let (site, name) = (&self.site().name, self.request_type()?);
+        let promised = self.site().in_time_of(self.explanation.class.unwrap_or(usize::MAX)) / 100.0;
         let (_, types) = self.saved.shares.iter().find(|(own, _)| own == site)?;
         let (_, in_time) = types.iter().rfind(|(own, _)| own == name)?;
-        (*in_time < type_costs::NAMED).then(|| type_costs::verdict(name, *in_time))
+        (*in_time < promised).then(|| type_costs::verdict(name, *in_time))
     }
 
     fn why_type(&self) -> String {

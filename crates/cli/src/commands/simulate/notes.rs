@@ -145,12 +145,12 @@ fn own_log_notes(notes: &LogNotes) -> impl Iterator<Item = String> {
 
 /// The types whose requests cost too differently for a deadline.
 fn costs_that_differ(run: &Run) -> impl Iterator<Item = String> + '_ {
-    let sites = run.status.iter().flat_map(|status| &status.sites);
-    let named =
-        sites.flat_map(|site| type_costs::known(site).map(move |(own, in_time)| (site, own, in_time)));
-    named
-        .filter(|(.., in_time)| *in_time < type_costs::NAMED)
-        .map(|(site, own, in_time)| format!("{}: {}", site.name, type_costs::verdict(&own.name, in_time)))
+    let sites = run.status.iter().flat_map(|status| status.sites.iter().map(move |site| (status, site)));
+    sites.flat_map(|(status, site)| {
+        let promised = type_costs::promised(status, site);
+        let named = type_costs::known(site).filter(move |(_, in_time)| *in_time < promised);
+        named.map(|(own, in_time)| format!("{}: {}", site.name, type_costs::verdict(&own.name, in_time)))
+    })
 }
 
 /// The number of workers that each plant truly has and the number that was found, where workers are looked for.

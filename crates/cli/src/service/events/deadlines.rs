@@ -10,10 +10,8 @@ use std::collections::VecDeque;
 
 /// Looks, one a period, over which the share is taken.
 const WINDOW: usize = 10;
-/// Above this many times the share that may be late a deadline is called missed; below a quarter of it, kept again.
-const MISSED: f64 = 2.0;
-/// Fewer misses than these may be chance.
-const FEWEST: u64 = 5;
+/// Below this part of the share that may be late a deadline that was missed is kept again.
+const KEPT_AGAIN: f64 = 0.5;
 
 #[derive(Debug, Default)]
 pub(super) struct Misses {
@@ -37,9 +35,8 @@ impl Misses {
         }
         let (first, last) = (self.looks.front()?, self.looks.back()?);
         let (missed, admitted) = (last.0 - first.0, last.1 - first.1);
-        let share = missed as f64 / admitted.max(1) as f64;
-        let most = MISSED * (1.0 - own.in_time / 100.0);
-        let is = if self.said { share > most / 4.0 } else { share > most && missed >= FEWEST };
+        let lasts = self.said && missed as f64 > KEPT_AGAIN * own.may_be_late(admitted);
+        let is = lasts || own.is_missed(missed, admitted);
         if is == self.said {
             return None;
         }

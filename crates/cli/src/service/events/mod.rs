@@ -11,6 +11,7 @@ mod promises;
 mod tests;
 mod types;
 
+use crate::output::type_costs::promised;
 use crate::service::log::News;
 use crate::service::sync::lock;
 pub(crate) use incident::Incidents;
@@ -87,7 +88,9 @@ impl EventLog {
             promises::ratio(said, &site.name, status)
         });
         each(&mut lines, &mut self.deadlines, &status.classes, deadlines::Misses::look);
-        each(&mut lines, &mut self.types, &status.sites, types::TypeCosts::look);
+        each(&mut lines, &mut self.types, &status.sites, |said, site| {
+            said.look(site, promised(status, site))
+        });
         lines
     }
 }

@@ -1,7 +1,7 @@
 //! Types of requests: a line when those of one type cost too differently for the site's deadline, and one when that is over.
 
 use super::Steady;
-use crate::output::type_costs::{NAMED, UNNAMED, known, verdict};
+use crate::output::type_costs::{UNNAMED, known, verdict};
 use crate::service::log::{News, Subject};
 use plimsoll_core::telemetry::status::SiteStatus;
 
@@ -13,7 +13,9 @@ const LASTS: u32 = 10;
 pub(super) struct TypeCosts(Vec<(String, String, Steady<bool>)>);
 
 impl TypeCosts {
-    pub(super) fn look(&mut self, site: &SiteStatus) -> Option<News> {
+    /// `promised` is the share of the site's requests that is promised to be in time.
+    pub(super) fn look(&mut self, site: &SiteStatus, promised: f64) -> Option<News> {
+        let may_be_late = 1.0 - promised;
         let (mut lines, mut is_bad) = (Vec::new(), false);
         for (own, in_time) in known(site) {
             let place = self.0.iter().position(|(name, level, _)| (name, level) == (&own.name, &own.level));
@@ -22,7 +24,7 @@ impl TypeCosts {
                 self.0.len() - 1
             });
             let said = &mut self.0[place].2;
-            let is = in_time < if said.said { UNNAMED } else { NAMED };
+            let is = 1.0 - in_time > if said.said { UNNAMED * may_be_late } else { may_be_late };
             if said.is_news(is, LASTS) {
                 is_bad |= is;
                 lines.push(match is {
@@ -48,17 +50,18 @@ mod tests {
         let mut look = |in_time, requests, times| {
             let own = TypeStatus { name: "static".into(), requests, in_time, ..TypeStatus::default() };
             let site = SiteStatus { name: "shop".into(), types: vec![own], ..SiteStatus::default() };
-            (0..times).filter_map(|_| said.look(&site)).map(|news| news.to_string()).collect::<Vec<_>>()
+            (0..times).filter_map(|_| said.look(&site, 0.95)).map(|news| news.to_string()).collect::<Vec<_>>()
         };
         assert!(look(Some(0.9), 50, 100).is_empty(), "too few");
         assert!(look(None, 5000, 100).is_empty(), "no deadline");
         assert!(look(Some(0.9), 5000, 9).is_empty(), "it may waver");
+        assert!(look(Some(0.955), 5000, 100).is_empty(), "five in a hundred may be late");
         let lines = look(Some(0.92), 5000, 100);
         assert_eq!(lines.len(), 1);
         assert!(lines[0].starts_with(
             "shop: requests of type `static` cost too differently for the deadline: 8.0 % of them are late even alone"
         ));
-        assert!(look(Some(0.991), 5000, 100).is_empty(), "not yet over");
+        assert!(look(Some(0.96), 5000, 100).is_empty(), "not yet over");
         assert_eq!(look(Some(1.0), 5000, 100), ["shop: requests of type `static` are in time alone again"]);
         assert!(look(Some(0.2), 5000, 100)[0].contains("takes too long"));
     }

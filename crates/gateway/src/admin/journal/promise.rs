@@ -403,14 +403,14 @@ impl JudgedClass<'_> {
     fn deadline(&self, promised: &DeadlineStatus) -> PromiseRow {
         // A request that failed was not answered in time.
         let answered = self.recent.responses.count();
-        let late = (self.recent.late + self.recent.failed).min(answered) as f64;
-        let promised_share = promised.in_time / 100.0;
-        let allowed = (1.0 - promised_share) * answered as f64;
-        // Beyond three standard deviations of a Poisson count it is no chance.
+        let late = (self.recent.late + self.recent.failed).min(answered);
+        let allowed = promised.may_be_late(answered).max(1.0);
+        let is_missed = promised.is_missed(late, answered);
+        let late = late as f64;
         let state = match answered {
             0 => PromiseState::Idle,
-            _ if late > allowed + 3.0 * allowed.max(1.0).sqrt() => PromiseState::Missed,
-            _ if late > allowed.max(1.0) => PromiseState::AtRisk,
+            _ if is_missed => PromiseState::Missed,
+            _ if late > allowed => PromiseState::AtRisk,
             _ => PromiseState::Kept,
         };
         let in_time = 1.0 - late / answered.max(1) as f64;
@@ -422,11 +422,11 @@ impl JudgedClass<'_> {
         PromiseRow {
             guarantee: format!(
                 "{} within {}",
-                percent(promised_share),
+                percent(promised.in_time / 100.0),
                 time(promised.deadline.as_secs_f64())
             ),
             now: if answered == 0 { "-".to_owned() } else { format!("{} within it", percent(in_time)) },
-            margin: (answered > 0).then(|| ((allowed.max(1.0) - late) / allowed.max(1.0)).max(LEAST_MARGIN)),
+            margin: (answered > 0).then(|| ((allowed - late) / allowed).max(LEAST_MARGIN)),
             sentence,
             ..self.row(PromiseKind::Deadline, state)
         }
