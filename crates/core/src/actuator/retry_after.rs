@@ -38,8 +38,7 @@ impl AtomicReturnTimes {
         self.0.store(other.0.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 
-    /// After what time a request of this client that came at this instant is to come again, if it is not to come sooner
-    /// than after `at_least`.
+    /// The time after which this client is to come again: between the soonest and the latest, and no less than `at_least`.
     pub(crate) fn draw(&self, arrived: Instant, client: u64, at_least: Duration) -> Duration {
         let word = self.0.load(Ordering::Relaxed);
         let [soonest, latest] = [word >> 32, word & u64::from(u32::MAX)].map(Duration::from_millis);

@@ -193,7 +193,7 @@ fn will_be_in_time(
     let own_deviation = f64::from(work.cost.deviation_us);
     let margin = (part * needs.margin).min((most_us - mean).max(own_deviation)).max(part * kept.margin);
     let wait = unfinished.wait(work, &workers);
-    // It is done in time, and before those are late that it passes.
+    // A request must end by its deadline, and before the requests that it overtakes would be late.
     let due_us = deadline_us.min(wait.slack_of_passed);
     let over = wait.ahead + mean + margin_of_both(&wait, margin, accepted.deviations) - due_us;
     let short = if terms.prefers_delay { wait.expected() - SHORT_WAIT * deadline_us } else { over };

@@ -49,7 +49,8 @@ pub(crate) struct HeldWorkers {
     /// The length of a part of time, and the age at which a request is old.
     width_ns: u64,
     old_us: u64,
-    /// The requests that are known to outlast the deadline, their work as the plant counts it, and with their whole times.
+    /// The requests that are known to outlast the deadline: their number, their residual work cut as the plant counts it, and
+    /// their whole residual work.
     long: AtomicU32,
     long_work: ResidualWork,
     long_whole: ResidualWork,

@@ -131,7 +131,7 @@ impl RankWork {
         self.started.add(work.mean_and_square());
     }
 
-    /// The part of this waiting work that goes before the ranks that its quota comes before: what that has room for.
+    /// The part of this waiting work for which the quota has room. It is served before the ranks below the quota.
     pub(super) fn within(&self, quota: &Quota, waiting_us: f64) -> f64 {
         let (whole, part) = quota.workers();
         let room = f64::from(whole.saturating_sub(quota.in_service())) + f64::from(part) / f64::from(WORKER);

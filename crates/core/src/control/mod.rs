@@ -7,7 +7,7 @@
 //! | `ratio` | after departures | response times of two windows | `ratio/law` | weights and holds of classes |
 //! | `workers` | each sample | departures by number in service | `workers/law` | workers and limit of a plant |
 //! | `workers/refusals` | each sample | refusals by number in service | `workers/refusals` | the most that a plant takes |
-//! | `deadline` | each sample | service times, work started | `deadline/types`, `rates` | what admission reads |
+//! | `deadline` | each sample | service times, work started | `deadline/types`, `higher_ranks` | what admission reads |
 //! | `deadline/budgets` | each budget period | requested and carried work | `admission/aces` | the budgets of the paper AC |
 //!
 //! `cost` learns what requests cost, for the utilization loops; `allocation` alone turns a target into levels; `departures`

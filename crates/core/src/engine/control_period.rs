@@ -25,7 +25,7 @@ use crate::time::{Duration, Instant};
 use alloc::{sync::Arc, vec::Vec};
 use core::sync::atomic::Ordering::Relaxed;
 
-/// The mean usual cost of a period's requests; beyond it the unit is chosen anew.
+/// If the mean usual cost of a period's requests leaves this range, the unit of usual costs is chosen anew.
 const MEAN_USUAL: core::ops::Range<f64> = 0.01 * ClassWords::USUAL..100.0 * ClassWords::USUAL;
 
 /// The time that a sample covers.
@@ -137,7 +137,7 @@ impl Engine {
                 capacity.set(workers.min(most), limit.min(most), true);
                 let workers = capacity.workers();
                 if workers != workers_before {
-                    // A trial of one more is no other server.
+                    // The costs stay valid while one more worker is tried.
                     let is_other = workers.abs_diff(workers_before) * 4 > workers_before;
                     self.take_promised_costs(Some(plant), is_other);
                 }

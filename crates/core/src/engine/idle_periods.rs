@@ -14,7 +14,7 @@ use crate::time::{Duration, Instant};
 pub(crate) struct IdlePeriods {
     /// Whether a period without requests is idle: no class is degraded, and the search for heavy clients has nothing to do.
     pub(crate) may_be_idle: bool,
-    /// IdlePeriods periods of which the loops were not told yet.
+    /// Idle periods that the loops have not been told of yet.
     pub(crate) periods: u32,
 }
 

@@ -44,7 +44,7 @@ impl Default for ArrivalGaps {
 impl ArrivalGaps {
     /// How many mean gaps may lie between two arrivals of one busy time.
     pub const LONGEST: f64 = 20.0;
-    /// As many idle gaps as these without another one between them are the traffic itself: the departures of an update.
+    /// After so many idle gaps in a row, as many as an update has departures, long gaps are the traffic itself and count.
     const TRAFFIC: u64 = 10;
 
     /// Sets the longest gap of a busy time.

@@ -105,7 +105,7 @@ pub(crate) struct TimingCounters {
     pub(crate) gaps: Counter,
     pub(crate) gap_ns: Counter,
     pub(crate) gap_us2: Counter,
-    /// Admitted arrivals that ended none: the first ones of bursts.
+    /// Admitted arrivals after an idle gap, which is none of these: the first ones of bursts.
     pub(crate) bursts: Counter,
 }
 

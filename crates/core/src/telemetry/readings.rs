@@ -28,8 +28,8 @@ pub struct Readings {
     /// The number of requests that wait in that queue, as the process saw that took the last one. `None` where no process
     /// has looked lately.
     pub queue_waiting: Option<u32>,
-    /// The time since the Unix epoch, UTC: by its hour rates are predicted, and by it the choice of clients turns.
-    /// `None`: the origin of time was the epoch.
+    /// The time since the Unix epoch, UTC, for hourly forecasts of rates and for the turn of clients. `None`: the engine's own
+    /// time counts from the epoch.
     pub unix_time: Option<Duration>,
 }
 

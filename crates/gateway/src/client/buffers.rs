@@ -98,7 +98,7 @@ pub(crate) fn are_scarce() -> bool {
     exceed(MOST.get())
 }
 
-/// Whether they use so little of it that all of that may be what cannot be given back.
+/// Whether less than a quarter of the memory is in use: as little may be what cannot be given back.
 pub(crate) fn are_few() -> bool {
     in_use() < MOST.get() / 4
 }

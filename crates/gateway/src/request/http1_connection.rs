@@ -104,7 +104,7 @@ fn serve_until_idle(
 ) -> Pin<Box<impl Future<Output = Left>>> {
     let client = Client { io, inbox, outbox: Outbox::default(), slot: guard.slot.clone(), besides: 0 };
     let mut way = Way::new(guard.worker.clone(), client, source);
-    // Lent to what is awaited: a way that moved into it would have its room twice.
+    // The future borrows `way`: a `way` moved into what it awaits would take its memory twice.
     Box::pin(async move {
         match way.serve().await {
             Next::Rest => Left::Rest(way.client.io),

@@ -92,7 +92,7 @@ pub(crate) struct ContractShares {
     sites: Vec<ContractShare>,
     /// By resource, and by site, for a plant with two resources.
     by_resource: [Vec<ContractShare>; 2],
-    /// Plans of other guarantees than the sites have, until it is known what these claim.
+    /// Plans that were kept for a guarantee which has changed since. They are scaled once the new guarantee's claim is known.
     to_scale: Vec<KnownContract>,
     /// For how many periods they have taken too much.
     exceeded: u32,

@@ -175,7 +175,7 @@ pub(crate) fn entitle(wants: Wants<'_>, capacity: f64, shares: &mut [GroupShare]
     let needs: Vec<Need> = claims.iter().map(need).collect();
     let breakpoints = breakpoints(&needs);
     for (site, claim) in claims.iter().enumerate() {
-        // As if it had no end.
+        // The point beyond which the site itself wants no more is left out: its entitlement is that of endless demand.
         let others =
             breakpoints.iter().filter(|breakpoint| breakpoint.site != site || breakpoint.change > 0.0);
         let level = water_level(others, &needs, capacity).unwrap_or(f64::INFINITY);

@@ -50,8 +50,8 @@ pub(crate) struct Allocation {
 /// Periods for which levels stay after what they were set for has ended: a known capacity, since another number of workers is
 /// tried within fewer and full pages for all would be an overload meanwhile; and much that waits.
 const STAYS_FOR: u32 = 4;
-/// The waiting work of full pages, in periods of what the plant is taken for, that makes pages lighter while its capacity is
-/// not known. It is little, since the number of workers is taken for far too many until it is found.
+/// While the capacity is unknown, pages get lighter if more work than this waits, at full quality and in periods of the assumed
+/// capacity. It is little, since far too many workers are assumed until their number is found.
 const MUCH_WAITS: f64 = 0.25;
 
 impl Allocation {
@@ -98,7 +98,7 @@ impl Allocation {
         let much_waits = self.is_unknown() && plant.top > 1.0 && demand.whole.backlog(plant.top) > MUCH_WAITS;
         self.lighter = if much_waits { STAYS_FOR } else { self.lighter.saturating_sub(1) };
         if self.lighter > 0 && !plant.is_shared {
-            // What light pages cost was measured behind full ones in the server, and seems to be more than it is.
+            // The cost of light pages was measured while they waited behind full ones in the server, so it is overestimated.
             self.level = self.level.max(1.0);
         }
         let groups = self.groups.iter().filter(|_| plant.is_shared);

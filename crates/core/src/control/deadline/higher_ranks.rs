@@ -17,7 +17,8 @@ pub(crate) struct PlantRates {
     held: Vec<HeldRates>,
 }
 
-/// What old requests took beyond the time at which they became old.
+/// The service of requests beyond a quarter of the deadline, after which their workers count as held
+/// (`admission/held_workers.rs`).
 #[derive(Default)]
 struct HeldRates {
     /// The number of the deadline.
@@ -40,7 +41,7 @@ struct Taken {
     slow: f64,
     /// The variance of the work that they bring in a unit of time (us), by both.
     noise: [f64; 2],
-    /// Between the last two looks alone.
+    /// The part since the previous sample alone, not smoothed.
     latest: f64,
     /// The time between two looks.
     seconds: f64,

@@ -22,7 +22,8 @@ pub(super) struct LearnedType {
     pub(super) requests: u64,
     /// Whether some of its requests had a deadline.
     pub(super) has_deadline: bool,
-    /// What a request takes beyond the longest time that counts, as it was known before the type was made (us).
+    /// The mean service beyond the longest time that counts (us), as it was measured before the type was split off; its own
+    /// histogram replaces it.
     pub(super) beyond: f64,
     /// The time (s) since a request of the type was last served.
     pub(super) silent: f64,

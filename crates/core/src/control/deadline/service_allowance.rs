@@ -25,7 +25,8 @@ use libm::log;
 const LIKELY: f64 = 0.84;
 /// The least chance of a request that takes no other's place.
 const EVEN: f64 = 0.5;
-/// The part of its chance of which no wait takes more, where less than that was promised.
+/// A request must keep its chance to be in time after its wait. Where more than this part of its chance without a wait was
+/// promised, this part is asked for: otherwise no wait would be allowed at all.
 const ALL: f64 = 0.95;
 
 /// What requests of a type need within a deadline that this part of them keeps, in the unit of the estimate.

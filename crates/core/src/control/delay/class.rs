@@ -22,7 +22,7 @@ use libm::{exp, log};
 
 /// The fewest departures whose mean is evidence of a miss.
 pub(super) const EVIDENCE: f64 = 100.0;
-/// Lower classes yield to what a promise is missed by beyond this part of the way to a miss; below that it may be chance.
+/// Lower classes yield only to an error above this part of the one at which a promise counts as missed; less may be chance.
 const CHANCE: f64 = 0.5;
 /// Where the recent mean response time is above this part of a percentile's target, late requests are on their way.
 const NEARLY_LATE: f64 = 0.75;
@@ -41,7 +41,7 @@ const SHARE_ZERO: f64 = 0.5;
 /// A request is dropped for its wait only if its chance to be in time is below this: the part of exponential service times
 /// that are within three deviations of their mean.
 const LIKELY: f64 = 0.98;
-/// Where service alone does not keep the promise, no quota does: a class aims at this times what all workers would give. A
+/// If service alone breaks the promise, the class aims at this multiple of the response time that all workers would give. A
 /// prediction of a mean alone sees no queue that is left over, and asks for all, as in the paper.
 const NEAR_ALL: f64 = 1.05;
 /// A class that was given less than this part of what it asked for is short of workers.

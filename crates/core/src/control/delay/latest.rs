@@ -8,7 +8,7 @@ use crate::telemetry::departure_window::Seen;
 /// be.
 const LATE_AGAIN: f64 = 2.0;
 
-/// The latest departures are within the promise beyond chance where they are by more than this part of it.
+/// The latest departures keep the promise beyond chance once their mean is below it by more than this part of it.
 const WELL_WITHIN: f64 = 0.5;
 
 #[derive(Clone, Copy, Debug, Default)]

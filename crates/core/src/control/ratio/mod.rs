@@ -20,7 +20,8 @@ const SHORT: f64 = 500.0;
 /// Departures of a site over which the shares of its classes are counted. A share that follows the last few departures varies
 /// with their response times, and what is multiplied by both is biased.
 const SHARES: f64 = 10_000.0;
-/// By how much the share of a class among arrivals differs from that, where the mix of the classes has changed.
+/// The mix of the classes has changed if the share of a class among arrivals differs by more than this from that among
+/// departures.
 const OTHER_MIX: f64 = 0.1;
 
 /// A class with a promised ratio.

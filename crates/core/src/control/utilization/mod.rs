@@ -57,8 +57,8 @@ use sense::Sensed;
 use served::ServedLoad;
 use view::{ClassView, PlantView};
 
-/// The longest wait without a promise while requests are rejected, or one service or what waits on a healthy day where that is
-/// longer.
+/// While requests are rejected, a request without a promise waits at most this long, or for one service or for what waits on a
+/// healthy day if that is longer.
 const LONGEST_UNPROMISED_WAIT: Duration = Duration::from_millis(500);
 
 /// The loop of one plant.

@@ -38,9 +38,9 @@ const RARE: f64 = 100.0;
 const MOST_COUNTED: f64 = 4.0;
 /// The fewest departures at a number in service for it to have been seen.
 const SEEN: f64 = 5.0;
-/// Departures on both sides of s, `D D' / (D + D')`, that the evidence about it remembers, and for each of s workers: the more
-/// there are, the smaller a part of them is one worker. However many a stretch has, it outweighs no more of what is known
-/// than it can say.
+/// The evidence about s remembers as many departures on both sides of s, counted as `D D' / (D + D')`, as the larger of these
+/// two says: a number, and a number for each of s workers, since one worker is a smaller part of many. A stretch of any length
+/// replaces no more of what is known than it is evidence of.
 const MEMORY: f64 = 400.0;
 const MEMORY_OF_WORKER: f64 = 8.0;
 /// A smaller difference in L is chance: half the square of three and a half deviations.

@@ -42,10 +42,10 @@ const FOLLOWS: f64 = 0.1;
 /// A mean of few periods is above the capacity by more than chance once the excess is beyond this number of its standard
 /// errors.
 const CHANCE_OF_FEW: f64 = 2.0;
-/// The least part of a plant whose chance is considered.
+/// A smaller part of a plant than this is given the chance error of this part.
 const LEAST_PART: f64 = 1e-3;
 
-/// The work of one request of each connection (s) up to which no request is rejected, as a part of the capacity.
+/// No request is rejected while one request of every connection is together at most this part of the capacity, in work.
 const FEW_AT_ONCE: f64 = 0.5;
 /// What is kept of the largest such work after a period. While requests are turned away, connections in front of which others
 /// wait are not seen: a pool of another gateway is as small then as if the load were small.
@@ -63,7 +63,7 @@ pub(crate) struct Carries {
     /// The backlog that the queue takes up, and the backlog that it may hold after a pause, in periods of work.
     queue: f64,
     tolerated_backlog: f64,
-    /// As in [`Observation`]; the largest of late.
+    /// The work of one request of every connection, as in [`Observation`]: a maximum that fades slowly.
     at_once: f64,
     /// Whether a rate or a cost stepped in this period.
     pub(crate) stepped: bool,
