@@ -56,8 +56,8 @@ impl Capacity {
         self.workers.load(Ordering::Relaxed)
     }
 
-    /// What the quotas of classes are parts of: the workers, or the places where the plant was told to take more at once. What
-    /// a request takes there is the time for which it has a place.
+    /// What the quotas of classes are parts of: the workers, or the places where more of these are configured than workers.
+    /// There a request takes the time for which it has a place.
     pub(crate) fn quota_total(&self) -> u32 {
         if self.is_searched { self.workers() } else { self.limit() }
     }
@@ -130,7 +130,7 @@ impl Capacity {
         }
     }
 
-    /// Whether the number of workers is known: told, or found.
+    /// Whether the number of workers is known: configured, or found.
     pub(crate) fn is_known(&self) -> bool {
         self.is_known.load(Ordering::Relaxed) != 0
     }

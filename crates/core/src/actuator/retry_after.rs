@@ -11,8 +11,8 @@ use core::sync::atomic::{AtomicU64, Ordering};
 /// forecast if that is later.
 const LATER: u32 = 4;
 
-/// The longest that the load tells a request to stay away (s): no load is known that far ahead. Ten seconds at three times the
-/// set point are made up for in that time by a server that is half empty.
+/// The longest time for which the load has a request stay away (s): no load is known that far ahead. Ten seconds at three times
+/// the set point are made up for in that time by a server that is half empty.
 pub(crate) const LONGEST: f64 = 120.0;
 
 /// The times after which turned-away requests are to come again.

@@ -1,4 +1,4 @@
-//! The token buckets of a contract, which tell the requests inside a site's contract from those beyond it (UC 5.1).
+//! The token buckets of a contract, which distinguish the requests inside a site's contract from those beyond it (UC 5.1).
 //!
 //! A request beyond the contract is not turned away here: it is an ordinary request, so the service level of its class
 //! degrades or rejects it, and the allocation gives the class what the site's U* carries.
@@ -22,7 +22,7 @@
 //! responses carry much of the bytes (Kingman's approximation: variance over twice the drift). For a probability of
 //! [`CHANCE`], `e = -ln(CHANCE) q / 2 B`. Where the burst that was promised is so short that this e would be more than
 //! [`MOST_SLACK`], that is e, and the depth follows: 85 requests, and 85 q bytes, q being learned from the responses. A
-//! depth that is several of the largest responses is not generous: a shorter measurement could not tell a contract
+//! depth that is several of the largest responses is not generous: a shorter measurement could not distinguish a contract
 //! that is used exactly from one that is exceeded. It is right where large responses come again and again. A single one
 //! that is larger than all others together counts as no more than they do, so that one download in a thousand pages at most
 //! doubles q. What a site takes inside the slack still counts against its U*, so the slack only changes which requests are

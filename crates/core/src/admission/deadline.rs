@@ -6,9 +6,9 @@
 //! expected wait + own mean + sqrt(z^2 variance of the wait + own margin^2) + skew  <=  deadline
 //! ```
 //!
-//! with z the quantile p of the normal distribution. So the margin of the wait is its quantile p as far as its mean,
-//! variance and third central moment tell: the wait is a sum over many requests, which is nearly normal, and `skew` is the
-//! first term of Cornish and Fisher's expansion, by which the quantile of a skewed sum is larger:
+//! with z the quantile p of the normal distribution. So the margin of the wait is its quantile p as far as its mean, variance
+//! and third central moment determine it: the wait is a sum over many requests, which is nearly normal, and `skew` is the first
+//! term of Cornish and Fisher's expansion, by which the quantile of a skewed sum is larger:
 //!
 //! ```text
 //! skew = (z^2 - 1) / 6 * third central moment of the wait / variance of wait and service together

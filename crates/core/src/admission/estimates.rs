@@ -154,9 +154,9 @@ impl Estimates {
         self.costliest[promise].set(needs);
     }
 
-    /// What the costliest requests of a promise need whose size or cost was told.
-    pub(crate) fn costliest_told(&self, promise: usize) -> Needs {
-        self.costliest[promise].told()
+    /// What the costliest requests of a promise need whose size or cost was announced.
+    pub(crate) fn costliest_announced(&self, promise: usize) -> Needs {
+        self.costliest[promise].announced()
     }
 
     /// Forgets the requests of known size or cost that came before the last call.
@@ -174,7 +174,7 @@ impl Estimates {
         let promise = self.promise_index(terms);
         let costliest = &self.costliest[promise];
         if features.announced_us > 0 || features.blocks > 0 {
-            costliest.note_told(needs);
+            costliest.note_announced(needs);
         } else {
             self.note_came(features, level, terms);
         }
@@ -444,7 +444,7 @@ mod tests {
 
     /// A body of four gigabytes has as many blocks as are counted.
     #[test]
-    fn what_the_largest_body_needs_is_the_most_that_can_be_told() {
+    fn what_the_largest_body_needs_is_the_most_that_can_be_expressed() {
         let estimates = Estimates::new(1, (1, true), 1, None);
         estimates.set_own(0, 0, OwnTime { needs_us: 1000, alone: Alone::Likely });
         estimates.rows()[0].set_block(50_000.0);

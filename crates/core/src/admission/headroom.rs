@@ -24,8 +24,8 @@ pub(super) struct Costliest {
     /// another the largest margin.
     mean_us: AtomicU32,
     margin_us: AtomicU32,
-    /// What the costliest requests whose size or cost was told need.
-    told: [Longest; 2],
+    /// What the costliest requests need whose size or cost was announced.
+    announced: [Longest; 2],
 }
 
 /// The longest of some times, of the last minute or two: one that fades would let cheap requests fill what it gives up.
@@ -70,18 +70,18 @@ impl Longest {
 impl Costliest {
     pub(super) fn get(&self) -> Needs {
         let us = |word: &AtomicU32| f64::from(word.load(Ordering::Relaxed));
-        Needs { mean: us(&self.mean_us), margin: us(&self.margin_us) }.max(self.told())
+        Needs { mean: us(&self.mean_us), margin: us(&self.margin_us) }.max(self.announced())
     }
 
-    /// What those need whose size or cost was told.
-    pub(super) fn told(&self) -> Needs {
-        let [mean, margin] = &self.told;
+    /// What the costliest requests need whose size or cost was announced.
+    pub(super) fn announced(&self) -> Needs {
+        let [mean, margin] = &self.announced;
         Needs { mean: mean.get(), margin: margin.get() }
     }
 
-    /// Notes a request whose size or cost was told.
-    pub(super) fn note_told(&self, needs: Needs) {
-        let [mean, margin] = &self.told;
+    /// Notes a request whose size or cost was announced.
+    pub(super) fn note_announced(&self, needs: Needs) {
+        let [mean, margin] = &self.announced;
         mean.note(needs.mean);
         margin.note(needs.margin);
     }
@@ -92,9 +92,9 @@ impl Costliest {
         self.margin_us.store(needs.margin as u32, Ordering::Relaxed);
     }
 
-    /// Forgets the requests that were told before the last call.
+    /// Forgets the requests that were noted before the last call.
     pub(super) fn turn(&self) {
-        self.told.iter().for_each(Longest::turn);
+        self.announced.iter().for_each(Longest::turn);
     }
 }
 
@@ -155,7 +155,7 @@ mod tests {
     fn room_is_kept_for_the_costliest_as_far_as_requests_are_refused() {
         let (room, costliest) = (Headroom::default(), Costliest::default());
         costliest.set(Needs { mean: 400.0, margin: 10.0 });
-        costliest.note_told(Needs { mean: 300.0, margin: 100.0 });
+        costliest.note_announced(Needs { mean: 300.0, margin: 100.0 });
         assert_eq!(room.kept(&costliest, 1000.0), Needs::default());
         room.follow(0.5 * REFUSED);
         assert_eq!(room.kept(&costliest, 1000.0), Needs { mean: 400.0, margin: 100.0 });

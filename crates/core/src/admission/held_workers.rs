@@ -130,7 +130,7 @@ impl HeldByDeadline {
 
     /// Counts its end; `due`: it has a deadline.
     pub(super) fn finish(&self, started: Instant, work: &Work, (took_us, due): (u64, bool)) {
-        // A thread may see promises that are older or newer than those at the start, by far fewer than these bits tell.
+        // A thread may see promises that are older or newer than those at the start, by far fewer than these bits distinguish.
         let newer = (self.ever as u16).wrapping_sub(work.deadlines_before).cast_signed();
         let before = self.ever.wrapping_add_signed(-i32::from(newer));
         let counted = self.by_deadline.iter().take_while(|held| held.number < before);

@@ -83,7 +83,7 @@ pub(crate) struct Workers {
     /// The moment, if it is known, and whether no request was in service or waiting.
     pub(crate) at: Option<Instant>,
     pub(crate) empty: bool,
-    /// Whether their number is known: told, or found.
+    /// Whether their number is known: configured, or found.
     pub(crate) known: bool,
 }
 

@@ -25,8 +25,8 @@ use libm::fabs;
 const QUIET: u32 = 2;
 /// Overload within this time after a step up is attributed to that step.
 const JUDGED: Duration = Duration::from_secs(30);
-/// For this long after the load is first known clients are degraded only in overload, since a few requests tell little
-/// about costs.
+/// For this long after the load is first known clients are degraded only in overload, since a few requests are little evidence
+/// of costs.
 const LEARNING: Duration = Duration::from_secs(10);
 /// A step down by this much is made at once, and a step up by this much only when the load has settled.
 const URGENT: f64 = 0.15;
@@ -71,7 +71,7 @@ impl FractionLaw {
         }
     }
 
-    /// Takes a sample; `ends` tells that a period ends with it.
+    /// Takes a sample; `ends` says whether a period ends with it.
     pub(super) fn step(
         &mut self,
         (now, ends): (Instant, bool),

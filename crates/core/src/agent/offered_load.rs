@@ -62,7 +62,7 @@ pub(super) struct OfferedLoad {
 }
 
 impl OfferedLoad {
-    /// Takes a sample. `queueing` tells that requests queue before the server.
+    /// Takes a sample. `queueing` says whether requests queue before the server.
     pub(super) fn take(&mut self, sample: &Sample, queueing: bool) {
         let Some((requests, utilization)) = sample.load else { return };
         if sample.seconds <= 0.0 {

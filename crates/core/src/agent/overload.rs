@@ -2,7 +2,7 @@
 //!
 //! In overload the server's counters show completed requests, not offered ones, since requests dropped from the listen
 //! queue are in no log (CA 4.2.1). So in overload all clients are degraded, and the load is known again when the overload
-//! is over. Without overload the response time tells nothing about the load (CA 4.2), so the return to full quality is
+//! is over. Without overload the response time shows nothing about the load (CA 4.2), so the return to full quality is
 //! decided by the load alone.
 //!
 //! The listen queue of a server is nearly full or nearly empty, hardly ever between, so the time that a probe waits in it

@@ -225,7 +225,7 @@ impl Engine {
             let plant = self.loops.order[index];
             let queue = SeenQueue {
                 stands: readings.queue_stands >= self.timers.period,
-                is_told: readings.queue_waiting.is_some(),
+                is_reported: readings.queue_waiting.is_some(),
             };
             self.step_plant(now, plant, (processors, queue));
         }
@@ -283,7 +283,7 @@ impl Engine {
             capacity_known: loops.searches[plant].as_ref().is_none_or(|search| search.found()),
             possible_workers: loops.searches[plant].as_ref().map_or(1.0, |search| search.possible()),
             set_point_reduction: loops.delays.set_point_reduction(plant),
-            told_load: own.place_loads.told.read(now),
+            reported_load: own.place_loads.reported.read(now),
             sheds: loops.delays.sheds(plant) || own.has_deadlines(),
             best_effort_waits: queue.max_wait.is_none() && best_effort_waits(state, waiting),
         };
@@ -380,7 +380,7 @@ fn publish_rejected(
     let longest = state.plants[plant].queue.max_wait.or(longest_unpromised);
     let classes: Vec<usize> = rejected.numbers().collect();
     for (class, delta) in ratios.relative_deltas(plant) {
-        // A time that is too long to be told is no bound.
+        // A time that is too long for a `Duration` is no bound.
         let in_turn = |wait: Duration| Duration::try_from_secs_f64(wait.as_secs_f64() * delta).ok();
         let bound = longest.filter(|_| classes.contains(&class)).and_then(in_turn);
         state.classes[class].quota.iter().for_each(|quota| quota.set_bound(bound));

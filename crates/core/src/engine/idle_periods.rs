@@ -14,7 +14,7 @@ use crate::time::{Duration, Instant};
 pub(crate) struct IdlePeriods {
     /// Whether a period without requests is idle: no class is degraded, and the search for heavy clients has nothing to do.
     pub(crate) may_be_idle: bool,
-    /// Idle periods that the loops have not been told of yet.
+    /// The idle periods that the loops have not yet taken into account.
     pub(crate) periods: u32,
 }
 

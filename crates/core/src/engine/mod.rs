@@ -210,7 +210,7 @@ impl Engine {
     }
 
     /// Counts a request from an address that was turned away where no lane is asked. It counts for no class if, after a reload,
-    /// addresses do not tell classes any more.
+    /// addresses do not determine classes any more.
     pub fn count_rejected_client(&mut self, now: Instant, client: IpAddr) {
         self.lane.count_rejected_client(now, client);
         self.sensors.has_counted = true;

@@ -5,8 +5,8 @@
 //! word is valid whatever bits it has, and zero at the beginning. There are three kinds:
 //!
 //! - what one process counts and the controller sums: the counters of a lane ([`SharedLane`]);
-//! - what every process changes, by one atomic instruction: gates, what a gateway before them has told last, and token buckets
-//!   ([`SharedPlant`], [`SharedSite`]);
+//! - what every process changes, by one atomic instruction: gates, what a gateway before them has reported last, and token
+//!   buckets ([`SharedPlant`], [`SharedSite`]);
 //! - what the controller alone writes: service levels and what goes with them ([`SharedClass`]). Each process keeps a copy,
 //!   which it renews when the controller has published new ones ([`Lane::follow_words`]), so that its requests read its own
 //!   memory.
@@ -25,7 +25,7 @@ use crate::scheduling::gate::{GateWords, MOST_IN_SERVICE};
 use crate::telemetry::counters::LaneCounters;
 pub use crate::telemetry::counters::{ClassCounters, PlantCounters};
 pub use crate::telemetry::place_load::PlaceLoad;
-use crate::telemetry::place_load::ToldPlaceLoad;
+use crate::telemetry::place_load::ReportedPlaceLoad;
 use crate::time::Instant;
 use alloc::{format, string::String, vec::Vec};
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -41,7 +41,7 @@ pub struct SharedClass(ClassWords);
 pub struct SharedPlant {
     pub(super) gate: GateWords,
     returns: AtomicReturnTimes,
-    pub(super) told_load: ToldPlaceLoad,
+    pub(super) reported_load: ReportedPlaceLoad,
 }
 
 /// The words of a site.
@@ -403,9 +403,9 @@ mod tests {
         assert_eq!(level_where_queue(true, 5), 2.0);
     }
 
-    /// m after six seconds in which a gateway told this with each request, and the processes were busy for half of their time;
-    /// and by what part the status says that the line is lowered.
-    fn level_where_told(load: Option<&str>) -> (f64, Option<f64>) {
+    /// m after six seconds in which a gateway reported this with each request, and the processes were busy for half of their
+    /// time; and by what part the status says that the line is lowered.
+    fn level_where_reported(load: Option<&str>) -> (f64, Option<f64>) {
         let mut site = Site::new("site", &["light", "full"]);
         site.levels[0].cost_ratio = Some(0.25);
         let plant = Plant { decides_itself: true, ..Plant::new("server", 1) };
@@ -429,23 +429,23 @@ mod tests {
             engine.tick(at(ms + 10), &Readings::default(), &mut verdicts);
         }
         let places = engine.status().plants[0].places;
-        assert_eq!(places.map(|told| alloc::format!("{:.3}", told.taken)).as_deref(), load);
-        let lowered = places.map(|told| told.heard.expect("this is the server").set_point_reduction);
+        assert_eq!(places.map(|reported| alloc::format!("{:.3}", reported.taken)).as_deref(), load);
+        let lowered = places.map(|reported| reported.heard.expect("this is the server").set_point_reduction);
         (engine.service_level(0), lowered)
     }
 
     #[test]
     fn a_gateway_that_has_its_places_taken_lowers_levels_and_rejects_nobody() {
-        let told = [None, Some("0.550"), Some("1.000"), Some("1.500")].map(level_where_told);
-        let levels = told.map(|(level, _)| level);
+        let reported = [None, Some("0.550"), Some("1.000"), Some("1.500")].map(level_where_reported);
+        let levels = reported.map(|(level, _)| level);
         assert_eq!(levels[..2], [2.0, 2.0], "its places are not the bottleneck");
-        assert_eq!(told[0].1, None, "nothing was told");
-        let lowered = told[2].1.expect("it was told");
+        assert_eq!(reported[0].1, None, "nothing was reported");
+        let lowered = reported[2].1.expect("it was reported");
         assert!((0.4..0.65).contains(&lowered), "half of the places' time is counted: {lowered}");
         assert!((1.5..1.9).contains(&levels[2]), "the line is 0.425 of the workers: {levels:?}");
         assert!((1.0..1.5).contains(&levels[3]), "{levels:?}");
         assert_eq!(
-            level_where_told(Some("2.000")),
+            level_where_reported(Some("2.000")),
             (2.0, Some(0.0)),
             "so little is counted that it must be something else"
         );

@@ -98,12 +98,12 @@ impl Engine {
         self.loops.applied[usize::from(class)].mean()
     }
 
-    /// What is told of the places at a plant: by this gateway to its server, or by a gateway to this server.
+    /// What is reported of the places at a plant: by this gateway to its server, or by a gateway to this server.
     fn places(&self, plant: usize) -> Option<PlacesStatus> {
         let loads = &self.published().plants[plant].place_loads;
         if self.words.is_some() {
-            let told = loads.told.read(self.timers.last_period);
-            return self.loops.utilization[plant].places_heard(told, self.timers.period);
+            let reported = loads.reported.read(self.timers.last_period);
+            return self.loops.utilization[plant].places_heard(reported, self.timers.period);
         }
         let own = PlacesStatus { taken: loads.own.get().as_part(), heard: None };
         self.registry.promises.plants[plant].decides_itself.then_some(own)
@@ -114,17 +114,20 @@ impl Engine {
         let (capacity, promised) =
             (&self.published().plants[plant].capacity, &self.registry.promises.plants[plant]);
         let [_, whole] = capacity.whole();
-        let told = promised.find_workers.is_none().then_some(promised.max_connections);
+        let configured = promised.find_workers.is_none().then_some(promised.max_connections);
         let refusals = self.loops.refusals[plant].output();
         // While a higher number is tried, the one that holds again after a refusal counts.
         let ceiling = refusals.tried_from.or(refusals.ceiling);
         let is_lowered = self.loops.searches[plant].as_ref().is_some_and(WorkerSearch::is_lowered);
-        if is_lowered || ceiling.is_some_and(|most| most <= whole && told.is_none_or(|told| most < told)) {
+        if is_lowered
+            || ceiling
+                .is_some_and(|most| most <= whole && configured.is_none_or(|configured| most < configured))
+        {
             Some(LimitReason::Refusals)
         } else if capacity.limit() < whole {
             Some(if capacity.available() < 1.0 { LimitReason::Outage } else { LimitReason::Promises })
         } else {
-            let search = self.loops.searches[plant].as_ref().filter(|_| told.is_none())?;
+            let search = self.loops.searches[plant].as_ref().filter(|_| configured.is_none())?;
             Some(if search.is_reported() { LimitReason::Reported } else { LimitReason::Search })
         }
     }

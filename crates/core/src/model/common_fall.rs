@@ -1,8 +1,8 @@
 //! What all classes of a plant show together: when a slow server recovers, all costs fall by one factor. It shows in their sum
 //! before it does in any of them, and until it is known the server is taken for full and requests are rejected for nothing.
 //!
-//! The work of a period is counted in what each request was expected to cost, so that all requests tell equally much. As in
-//! a [`CostEstimate`], the latest periods below the expected are a run, and one that is four standard errors below it is a
+//! The work of a period is counted in what each request was expected to cost, so that all requests carry the same evidence. As
+//! in a [`CostEstimate`], the latest periods below the expected are a run, and one that is four standard errors below it is a
 //! fall. A rise is left to each class: it degrades or rejects requests, and must be sure of the class.
 
 use super::level_cost::{evidence, is_step};

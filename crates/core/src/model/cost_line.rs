@@ -37,7 +37,7 @@ const MOST_FORGOTTEN: f64 = 0.0327838995179941;
 /// Bytes are counted in KiB inside, so that both columns of the regression are of one magnitude.
 const KIB: f64 = 1024.0;
 const NOTHING_KNOWN: f64 = 1e-9;
-/// A cost of which less than one request tells is not known.
+/// A cost on which there is less evidence than one request is not known.
 const LEAST_EVIDENCE: f64 = 1.0;
 
 /// The sums of a period's samples that the model needs.
@@ -156,8 +156,8 @@ impl LinearModel {
         (a.max(0.0), b.max(0.0) / KIB)
     }
 
-    /// a and b, each only if the samples tell it from the other. Pages of one size do not: they tell the sum alone, and
-    /// how it is divided is then arbitrary.
+    /// a and b, each only if the samples distinguish it from the other. Pages of one size do not: they determine the sum alone,
+    /// and how it is divided is then arbitrary.
     pub(crate) fn coefficients(&self) -> (Option<f64>, Option<f64>) {
         let (a, b) = self.costs();
         // b is asked for as what the bytes of a mean response cost.
@@ -166,8 +166,8 @@ impl LinearModel {
         (known([1.0, 0.0]).then_some(a), known([0.0, mean]).then_some(b))
     }
 
-    /// How well the cost of a request of `bytes` is known: 1 less its relative standard error, in [0, 1]; 0 if nothing was
-    /// seen that tells it, however much is known of other sizes.
+    /// How well the cost of a request of `bytes` is known: 1 less its relative standard error, in [0, 1]; 0 if nothing was seen
+    /// that is evidence of it, however much is known of other sizes.
     pub(crate) fn confidence(&self, bytes: f64) -> f64 {
         let phi = [1.0, bytes / KIB];
         let expected = self.theta[0] + self.theta[1] * phi[1];
@@ -178,7 +178,7 @@ impl LinearModel {
         (1.0 - sqrt(self.residual_variance / evidence) / expected).clamp(0.0, 1.0)
     }
 
-    /// The number of requests with the regressor `phi` that would tell as much of its cost as all that was seen:
+    /// The number of requests with the regressor `phi` that would be as much evidence of its cost as all that was seen:
     /// `1 / (phi' I^-1 phi)`. Along the eigenvectors of I no cancellation hides that a direction was never excited.
     fn evidence(&self, phi: [f64; 2]) -> f64 {
         let [i00, i01, i11] = self.information;
@@ -298,7 +298,7 @@ mod tests {
         assert!(model.information.iter().all(|i| i.is_finite()));
     }
 
-    /// UC's server, of which only one page size was seen: nothing tells a from b, and the confidence must not say so.
+    /// UC's server, of which only one page size was seen: nothing distinguishes a from b, and the confidence must not say so.
     #[test]
     fn of_one_page_size_no_other_is_known() {
         for kib in [1.0, 32.0, 300.0] {
@@ -313,7 +313,7 @@ mod tests {
                 assert!(confidence == 0.0, "{confidence} of {other} times {kib} KiB");
             }
             assert_eq!(model.coefficients(), (None, None));
-            // Another size tells both, and its neighbours.
+            // Another size determines both, and the cost of sizes near it.
             for _ in 0..30 {
                 period(&mut model, &[2.0 * kib], 1.0);
             }
@@ -321,8 +321,8 @@ mod tests {
             assert!(close(a.unwrap(), A) && close(b.unwrap(), B), "{a:?} {b:?}");
             assert!(model.confidence(1.5 * kib * KIB) > 0.99);
         }
-        let told = LinearModel::known(A, B).coefficients();
-        assert!(close(told.0.unwrap(), A) && close(told.1.unwrap(), B), "{told:?}");
+        let known = LinearModel::known(A, B).coefficients();
+        assert!(close(known.0.unwrap(), A) && close(known.1.unwrap(), B), "{known:?}");
         assert_eq!(LinearModel::default().coefficients(), (None, None));
         // Answers without a body say nothing of what a byte costs.
         let mut bodiless = LinearModel::default();

@@ -4,8 +4,8 @@
 //! their bytes. Sums decay with a time constant of about five periods of traffic, so a cost is the mean of many requests. The
 //! latest periods whose means all lie on one side of it are a run. A run that differs by more than four standard errors from
 //! what was known before it replaces the cost, because the server or the content has changed. Most runs are one period, but
-//! where requests are few or their work varies much, one period is too little evidence. A period that tells more alone than
-//! with those before it begins the run anew, since these were noise.
+//! where requests are few or their work varies much, one period is too little evidence. A period that is more evidence alone
+//! than with those before it begins the run anew, since these were noise.
 //!
 //! The error is that of gamma services (their deviance), as services are skewed: half of what was expected is less likely by
 //! chance than three halves of it.
@@ -33,7 +33,7 @@ pub(crate) struct CostEstimate {
     stepped_from: Option<f64>,
 }
 
-/// The latest periods on one side of the mean: all of them, or the last one if it tells more alone.
+/// The latest periods on one side of the mean: all of them, or the last one if it is more evidence alone.
 #[derive(Clone, Copy, Debug, Default)]
 struct CostRun {
     above: bool,
@@ -188,7 +188,7 @@ impl CostEstimate {
     }
 
     /// Follows a step of other requests of the same server. A rise multiplies the cost by `factor`; unless it `is_sure` to
-    /// last, a later fall takes it back. The weight falls to that of few requests, so that the next ones tell more.
+    /// last, a later fall takes it back. The weight falls to that of few requests, so that the next ones weigh more.
     pub(crate) fn follow_step(&mut self, factor: f64, is_sure: bool) {
         let before = self.before_rise.take();
         if factor > 1.0 {

@@ -10,7 +10,7 @@
 //! - `normal`: quantiles of the normal distribution
 //! - `service_time`: mean and variance of the service time of a type of requests (AC 3.2)
 //! - `service_histogram`: how the service times of a type are distributed
-//! - `type_split`: whether two groups of requests cost differently, and which feature tells
+//! - `type_split`: whether two groups of requests cost differently, and which feature distinguishes them
 //! - `size_law`: what each block of a request's body adds to its service time (AC eq. 1)
 
 mod common_fall;

@@ -101,10 +101,10 @@ mod tests {
     fn a_slope_is_found_among_sizes_that_differ() {
         let (mut law, mut random) = (SizeLaw::default(), Random::new(3));
         law.learn(&seen(&mut random, 4, 40));
-        assert_eq!(law.slope(), 0.0, "four tell nothing");
+        assert_eq!(law.slope(), 0.0, "four are no evidence");
         law.learn(&seen(&mut random, 400, 0));
         law.learn(&seen(&mut random, 1, 400));
-        assert_eq!(law.slope(), 0.0, "one body among hundreds of requests tells nothing either");
+        assert_eq!(law.slope(), 0.0, "one body among hundreds of requests is none either");
         for _ in 0..20 {
             law.learn(&seen(&mut random, 5, 40));
         }

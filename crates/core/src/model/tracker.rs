@@ -52,7 +52,7 @@ impl Run {
 /// A run that Poisson arrivals would not make, and that the variance learned does not show to be a step.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Doubt {
-    /// The number of the sample before the run, which tells one run from another.
+    /// The number of the sample before the run, which distinguishes one run from another.
     before: u32,
     samples: u32,
     /// The rates of the latest samples.

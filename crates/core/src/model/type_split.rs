@@ -1,4 +1,4 @@
-//! Whether two groups of requests cost differently, and which feature tells most of that: one step of a regression tree.
+//! Whether two groups of requests cost differently, and which feature explains most of that: one step of a regression tree.
 //!
 //! Costs are compared as ratios, so the variable is the logarithm of the service time, whose errors are near normal for
 //! exponential, lognormal and Pareto times alike; of raw times one long request in a thousand would decide. Its unit is
@@ -10,9 +10,9 @@
 //! z = d sqrt(sum of w) / sigma                   sigma: within the groups
 //! ```
 //!
-//! and `w d^2` of the variance is explained (as in CART: Breiman and others, 1984). A split must be both significant and
-//! worth telling. Many features are tried again and again, so z must be [`SIGNIFICANT`]; a split is kept down to lower
-//! bounds, so that none comes and goes.
+//! and `w d^2` of the variance is explained (as in CART: Breiman and others, 1984). A split must be both significant and worth
+//! making. Many features are tried again and again, so z must be [`SIGNIFICANT`]; a split is kept down to lower bounds, so that
+//! none comes and goes.
 
 use alloc::vec::Vec;
 use libm::{exp, fabs, sqrt};
@@ -57,7 +57,7 @@ pub(crate) struct Alike<'a> {
 const SIGNIFICANT: f64 = 5.0;
 /// And where the means differ by half an octave: below, one mean serves both well enough.
 const WORTH: f64 = 4.0;
-/// A group of fewer requests tells nothing.
+/// A group of fewer requests is no evidence.
 const FEWEST: f64 = 8.0;
 /// A split is kept down to these.
 const STILL_SIGNIFICANT: f64 = 2.5;
@@ -137,19 +137,19 @@ impl CostDifference {
         CostDifference { eighths, z, explained: weight * eighths * eighths, fewest: n[0].min(n[1]) }
     }
 
-    /// Whether two types are worth telling apart.
+    /// Whether two types are worth distinguishing.
     pub(crate) fn is_clear(&self) -> bool {
         self.z >= SIGNIFICANT && fabs(self.eighths) >= WORTH && self.fewest >= FEWEST
     }
 
-    /// Whether two types that are told apart cost the same.
+    /// Whether two types that are distinguished cost the same.
     pub(crate) fn is_gone(&self) -> bool {
         self.fewest >= FEWEST && (self.z < STILL_SIGNIFICANT || fabs(self.eighths) < STILL_WORTH)
     }
 }
 
-/// The feature by which these requests fall into two groups whose costs differ most, if any clearly do. Where
-/// several features tell the same requests apart, the one of the fewer requests is taken, then the first kind.
+/// The feature by which these requests fall into two groups whose costs differ most, if any clearly do. Where several features
+/// distinguish the same requests, the one of the fewer requests is taken, then the first kind.
 pub(crate) fn best_split(groups: &[Alike<'_>], levels: usize) -> Option<(FeatureToken, CostDifference)> {
     let sum = |moments: &mut Vec<Moments>, more: &[Moments]| {
         moments.iter_mut().zip(more).for_each(|(sum, one)| sum.add(one));

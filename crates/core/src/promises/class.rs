@@ -52,12 +52,12 @@ impl Delay {
     /// 99.9 %.
     pub fn window(&self) -> f64 {
         const USUAL: f64 = 1000.0;
-        self.expected_late_in(Self::TELLING).max(USUAL)
+        self.expected_late_in(Self::LATE_EVIDENCE).max(USUAL)
     }
 
-    /// The lowest rate (1/s) at which a percentile can be told, since departures older than [`Delay::EXPIRY`] say nothing.
+    /// The lowest rate (1/s) at which a percentile can be measured, since departures older than [`Delay::EXPIRY`] say nothing.
     pub fn least_rate(&self) -> f64 {
-        self.expected_late_in(Self::TELLING) / Self::EXPIRY.as_secs_f64()
+        self.expected_late_in(Self::LATE_EVIDENCE) / Self::EXPIRY.as_secs_f64()
     }
 
     /// The number of departures in which `late` late ones are expected, if the promise is just kept.
@@ -71,8 +71,8 @@ impl Delay {
     pub const MISSED_SHARE: f64 = 1.3;
     /// The part of a class's requests that may fail or be turned away, however short the mean of its answers is.
     pub const MOST_LOST: f64 = 0.01;
-    /// Late requests that tell a share: ten have a deviation of a third.
-    pub const TELLING: f64 = 10.0;
+    /// The fewest late requests that are evidence of a share: ten have a deviation of a third.
+    pub const LATE_EVIDENCE: f64 = 10.0;
     /// The age at which a departure leaves the window.
     pub const EXPIRY: Duration = Duration::from_secs(600);
 }

@@ -9,8 +9,8 @@
 //!
 //! Two loops are left that look at the same server. The gateway's load line is 1 there and the server's is below, so that the
 //! server degrades first and the gateway turns requests away for the load only while more is asked for than all workers can do.
-//! A request holds a place at the server on its way too, which the server does not see: with a service of S and a way of h,
-//! and as many places as workers, the workers are used for S / (S + h) of the time at most. So the gateway tells the server
+//! A request holds a place at the server on its way too, which the server does not see: with a service of S and a way of h, and
+//! as many places as workers, the workers are used for S / (S + h) of the time at most. So the gateway reports to the server
 //! what part of its places is taken, and the server holds its line for that where it is more. There may be more places than
 //! workers (`max_connections`); they are what the gateway takes for workers.
 

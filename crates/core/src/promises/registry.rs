@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_stand_twice_are_told_apart() {
+    fn names_that_stand_twice_are_distinguished() {
         let twice = promises(&["a", "a"], &[("s", 0, &["default"]), ("s", 1, &[])]);
         let registry = Registry::default().next(&twice).expect("room");
         assert_eq!(registry.next(&twice).expect("room").sites, registry.sites);

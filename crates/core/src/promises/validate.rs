@@ -9,7 +9,7 @@ use alloc::{format, string::String, vec::Vec};
 /// steady state.
 pub const LEAST_REKEY_PERIODS: u32 = 200;
 
-/// The longest deadline: service times are told apart up to 17 minutes.
+/// The longest deadline: service times are distinguished up to 17 minutes.
 const LONGEST_DEADLINE: Duration = Duration::from_secs(15 * 60);
 
 impl Promises {
@@ -219,11 +219,11 @@ impl Site {
         let rate = self.guarantee.map_or(f64::INFINITY, |guarantee| guarantee.rate);
         for delay in all.iter().filter_map(|(delay, ..)| *delay).filter(|delay| delay.least_rate() > rate) {
             let (percentile, needed) = (delay.percentile.unwrap_or_default(), delay.least_rate());
-            let told = 100.0 - 100.0 * Delay::TELLING / (Delay::EXPIRY.as_secs_f64() * rate);
-            let told = libm::floor(10.0 * told.max(0.0)) / 10.0;
+            let most = 100.0 - 100.0 * Delay::LATE_EVIDENCE / (Delay::EXPIRY.as_secs_f64() * rate);
+            let most = libm::floor(10.0 * most.max(0.0)) / 10.0;
             wrong.push(format!(
-                "{name}: whether {percentile} % of the responses are in time cannot be told at {rate} requests a second; \
-                 it takes {needed:.1}, and at this rate up to {told} % can be told"
+                "{name}: whether {percentile} % of the responses are in time cannot be measured at {rate} requests a second; \
+                 it takes {needed:.1}, and at this rate up to {most} % can be measured"
             ));
         }
         if all.iter().any(|(delay, ratio, _)| delay.is_some() && ratio.is_some()) {
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn a_percentile_that_a_contract_is_too_slow_to_tell_is_refused_with_the_rate_that_it_takes() {
+    fn a_percentile_that_a_contract_is_too_slow_to_measure_is_refused_with_the_rate_that_it_takes() {
         let says = |rate, percentile| {
             let delay = Delay { target: Duration::from_secs(1), percentile };
             let site = Site {

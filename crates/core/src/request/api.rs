@@ -178,7 +178,7 @@ pub struct Permit {
     pub(crate) work: Option<Work>,
     /// The generation of the promises by which it was given.
     pub(crate) generation: u32,
-    /// The number of requests in service at the plant right after its start, which tells the part of a worker that it had.
+    /// The number of requests in service at the plant right after its start, which determines the part of a worker that it had.
     pub(crate) in_service_at_start: u32,
     pub(crate) arrived: Instant,
     pub(crate) started: Instant,

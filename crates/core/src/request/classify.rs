@@ -163,7 +163,7 @@ impl SiteRules {
     }
 }
 
-/// Tells where a request belongs: the rules of all sites, compiled. Immutable, so threads share it.
+/// Finds where a request belongs: the rules of all sites, compiled. It is immutable, so threads share it.
 pub struct Classifier {
     sites: Vec<SiteRules>,
     hosts: Hosts,
@@ -356,22 +356,23 @@ mod tests {
         let first = Site { exempt: vec![exempt(&["/open"], vec![])], ..site(&["a.example"], vec![]) };
         let second = Site { exempt: vec![exempt(&["/healthz"], balancer)], ..site(&["b.example"], vec![]) };
         let rules = rules(vec![first, second]);
-        let told = |request: &Request<'_>| rules.classify(request).map(|target| (target.site, target.exempt));
-        assert_eq!(told(&get("10.0.0.7", "/healthz")), Some((1, true)));
-        assert_eq!(told(&get("", "/healthz")), Some((1, true)));
+        let found =
+            |request: &Request<'_>| rules.classify(request).map(|target| (target.site, target.exempt));
+        assert_eq!(found(&get("10.0.0.7", "/healthz")), Some((1, true)));
+        assert_eq!(found(&get("", "/healthz")), Some((1, true)));
         assert_eq!(
-            rules.explain(&get("10.0.0.7", "/healthz")).map(|told| (told.site, told.exempt)),
+            rules.explain(&get("10.0.0.7", "/healthz")).map(|found| (found.site, found.exempt)),
             Some((1, Some(0)))
         );
-        assert_eq!(told(&get("a.example", "/healthz")), Some((0, false)), "a host of a site is that site's");
-        assert_eq!(told(&get("10.0.0.7", "/page")), None);
-        assert_eq!(told(&get("10.0.0.7", "/open")), None, "anybody may ask for it");
-        assert_eq!(told(&Request { client: "11.1.2.3", ..get("10.0.0.7", "/healthz") }), None);
+        assert_eq!(found(&get("a.example", "/healthz")), Some((0, false)), "a host of a site is that site's");
+        assert_eq!(found(&get("10.0.0.7", "/page")), None);
+        assert_eq!(found(&get("10.0.0.7", "/open")), None, "anybody may ask for it");
+        assert_eq!(found(&Request { client: "11.1.2.3", ..get("10.0.0.7", "/healthz") }), None);
     }
 
     /// A client whose address alone determines its class has each of its requests in that class.
     #[test]
-    fn a_class_is_told_by_the_address_only_where_no_request_could_change_it() {
+    fn the_address_determines_a_class_only_where_no_request_could_change_it() {
         let network =
             |address: &str| Network { address: address.parse().expect("an address"), prefix_bits: 8 };
         let of = |clients: &[&str], paths: &[&str]| Condition {
@@ -381,24 +382,24 @@ mod tests {
         };
         let site = |classes| Site { exempt: vec![of(&["127.0.0.0"], &["/healthz"])], ..site(&[], classes) };
         let known = site(vec![("partner", of(&["10.0.0.0"], &[])), ("buy", of(&["11.0.0.0"], &["/buy"]))]);
-        let told =
+        let found =
             |rules: &Classifier, client: &str| rules.classify_client(client.parse().expect("an address"));
         let rules = rules(vec![known.clone()]);
         for client in ["10.1.2.3", "12.1.2.3", "::ffff:10.1.2.3", "2001:db8::1"] {
             for path in ["/", "/buy", "/healthz"] {
                 let request = Request { client, ..get("any.example", path) };
-                assert_eq!(told(&rules, client), rules.classify(&request), "{client} {path}");
+                assert_eq!(found(&rules, client), rules.classify(&request), "{client} {path}");
             }
         }
-        assert_eq!(told(&rules, "11.1.2.3"), None, "its path tells");
-        assert_eq!(told(&rules, "127.0.0.1"), None, "it may be exempt");
+        assert_eq!(found(&rules, "11.1.2.3"), None, "its path decides");
+        assert_eq!(found(&rules, "127.0.0.1"), None, "it may be exempt");
         for unknown in [
             Site { hosts: vec!["a.example".into()], ..known.clone() },
             Site { identity: Identity::Cookie("id".into()), ..known.clone() },
             Site { exempt: vec![of(&[], &["/healthz"])], ..known },
         ] {
             let rules = super::tests::rules(vec![unknown]);
-            assert_eq!(told(&rules, "10.1.2.3"), None);
+            assert_eq!(found(&rules, "10.1.2.3"), None);
         }
     }
 

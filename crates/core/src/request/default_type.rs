@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn the_path_tells() {
+    fn the_path_decides() {
         use DefaultType::{Audio, Dynamic, Static, Video};
         for path in [
             "/",

@@ -73,7 +73,7 @@ fn has_capitals(host: &str) -> bool {
     words.map(|word| u64::from_le_bytes(*word)).any(word_has_capitals)
 }
 
-/// The highest bit of each byte's sum tells whether the byte is at least `A`, and whether it is beyond `Z`; bytes that
+/// The highest bit of each byte's sum says whether the byte is at least `A`, and whether it is beyond `Z`; bytes that
 /// are not ASCII are no capitals.
 fn word_has_capitals(word: u64) -> bool {
     const EACH: u64 = 0x0101_0101_0101_0101;

@@ -68,7 +68,7 @@ impl Prefixed<'_> {
     /// The part of a response's field that the client must not see; `None` if the field stays as it is. `whom` is asked for
     /// scheme, with its slashes, and authority.
     pub fn cut(self, name: &[u8], value: &[u8], whom: impl FnOnce(&[u8], &[u8]) -> Authority) -> Option<Cut> {
-        // Most fields are told apart by their length alone.
+        // Most fields are distinguished by their length alone.
         match name.len() {
             8 if name.eq_ignore_ascii_case(b"location") => self.reference(0, value, whom),
             16 if name.eq_ignore_ascii_case(b"content-location") => self.reference(0, value, whom),

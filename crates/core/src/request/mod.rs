@@ -8,7 +8,7 @@
 //! - `classify`, `hosts`, `pattern`, `normal_path`, [`explain`]: its site and its class, and how they are found, step by step
 //! - `host_name`, `level_prefix`, `media_type`: what a shell finds in heads: hosts, paths of a level's prefix, event streams
 //! - `client_hash`: a client by its address, and the keyed hash of it, by which its level is chosen
-//! - `type_rules`, `default_type`, `shape`, `shape_table`: its type, and what else of it may tell its cost
+//! - `type_rules`, `default_type`, `shape`, `shape_table`: its type, and what else of it may be evidence of its cost
 
 mod api;
 #[cfg(test)]

@@ -26,7 +26,7 @@ pub fn normal_path(path: &str) -> Cow<'_, str> {
     let mut rest = bytes;
     while let Some((&byte, after)) = rest.split_first() {
         rest = after;
-        // Parameters are told apart before decoding: an encoded semicolon is part of a name.
+        // Parameters are recognized before decoding: an encoded semicolon is part of a name.
         in_parameters = byte != b'/' && (in_parameters || byte == b';');
         let decoded = match (byte, decode(after)) {
             (b'%', Some(decoded)) => {

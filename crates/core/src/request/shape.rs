@@ -1,4 +1,4 @@
-//! The shape of a request: what it shows before it is served that may tell its cost. Pure.
+//! The shape of a request: what it shows before it is served that may be evidence of its cost. Pure.
 //!
 //! | feature | of `POST /item/123/report.pdf?depth=2` |
 //! |---|---|
@@ -30,9 +30,9 @@ const LONGEST_EXTENSION: usize = 8;
 /// One token for each kind of feature; zero where the request has none of it.
 pub(crate) type Tokens = [u32; FEATURES];
 
-/// The prefixes that are followed by too many different segments, of which only some are told apart.
+/// The prefixes that are followed by too many different segments, of which only some are distinguished.
 pub(crate) trait CrowdedPrefixes {
-    /// Whether the segment with the token `child` is told apart from others below `parent`.
+    /// Whether the segment with the token `child` is distinguished from others below `parent`.
     fn is_apart(&self, parent: u32, child: u32) -> bool;
 }
 
@@ -220,7 +220,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn the_rest_is_told_too() {
+    fn features_besides_the_path_are_distinguished_too() {
         let parts = ShapeParts { method: "POST", path: "/a/x.PDF", query_key: "depth" };
         let tokens = parts.tokens(&Uncrowded);
         assert_eq!(parts.extension(), "PDF");

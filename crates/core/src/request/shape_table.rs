@@ -27,7 +27,7 @@ pub(crate) const SHAPES: usize = 256;
 const WINDOW: usize = 8;
 /// The most types that are found at one site.
 pub(crate) const MOST_FOUND: usize = 8;
-/// The most prefixes whose segments are not all told apart, and of those that are the most in all.
+/// The most prefixes whose segments are not all distinguished, and the most segments in all that are distinguished there.
 pub(crate) const MOST_CROWDED: usize = 16;
 pub(crate) const MOST_APART: usize = 64;
 
@@ -229,7 +229,7 @@ impl ShapeTable {
         set(&self.rules, rules.map(TypeRule::packed), |word, value| word.store(value, Ordering::Relaxed));
     }
 
-    /// Publishes below which prefixes not all segments are told apart, and which are.
+    /// Publishes below which prefixes not all segments are distinguished, and which are.
     pub(crate) fn set_crowded(&self, crowded: &[u32], apart: &[u32]) {
         let store = |word: &AtomicU32, value| word.store(value, Ordering::Relaxed);
         set(&self.apart, apart.iter().copied(), store);
@@ -271,7 +271,7 @@ impl ShapeText {
         self.follow(*tokens);
     }
 
-    /// Takes other tokens, and writes the path as they tell it.
+    /// Takes other tokens, and writes the path as they distinguish it.
     pub(crate) fn follow(&mut self, tokens: Tokens) {
         let mut written = [0; LONGEST + 1];
         let (mut length, mut parent) = (0, ROOT);
@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn below_a_crowded_prefix_only_some_are_told_apart() {
+    fn below_a_crowded_prefix_only_some_are_distinguished() {
         let table = ShapeTable::new(1);
         let tokens = |path: &str| parts(path).tokens(&table);
         let (user, admin) = (tokens("/user")[0], tokens("/user/admin")[1]);

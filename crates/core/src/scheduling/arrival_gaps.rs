@@ -20,7 +20,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 #[cfg(loom)]
 use loom::sync::atomic::{AtomicU64, Ordering};
 
-/// Tells gaps of busy times from idle ones. Threads share it.
+/// Distinguishes gaps of busy times from idle ones. Threads share it.
 pub struct ArrivalGaps {
     last_arrival_ns: AtomicU64,
     longest_ns: AtomicU64,

@@ -571,7 +571,7 @@ mod tests {
     }
 
     #[test]
-    fn a_class_may_be_told_to_wait_less_long_than_the_rest() {
+    fn a_class_may_be_bound_to_wait_less_long_than_the_rest() {
         let own = quota(TurnRule::Quota);
         own.set_bound(Some(Duration::from_millis(30)));
         let mut queue = queue(&[&own]);

@@ -429,7 +429,7 @@ mod tests {
         assert!(close(seen.response, 0.02) && close(seen.recent_response, 0.02));
         let few =
             Traffic { rate: 10.0, service_seconds: 0.01, arrival_variability: 1.0, service_variability: 1.0 };
-        assert_eq!(traffic, few, "too few to tell a variance");
+        assert_eq!(traffic, few, "too few to determine a variance");
 
         release(&lanes, 40, 40, true);
         lanes[0].classes[0].timing.dropped.add(10);

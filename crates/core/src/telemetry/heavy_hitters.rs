@@ -22,12 +22,12 @@ const STAY: f64 = 0.07;
 const ENOUGH: u64 = 32;
 /// Samples that are remembered.
 const MEMORY: f64 = 300.0;
-/// The fewest samples that tell heavy clients from others.
+/// The fewest samples that distinguish heavy clients from others.
 const FEWEST: f64 = 30.0;
-/// Arrivals in one lane that are worth a look; fewer are left for the next. The notes hold many more, and fewer would not
-/// tell.
+/// Arrivals in one lane that are worth a look; fewer are left for the next. The notes hold many more, and fewer would not be
+/// evidence.
 const BATCH: u64 = FEWEST as u64 + 2;
-/// Arrivals worth a look where as many are remembered as can be: a look tells little more than the one before it then. Still
+/// Arrivals worth a look where as many are remembered as can be: a look shows little more than the one before it then. Still
 /// less than twice [`ENOUGH`], beyond which fewer arrivals would be noted, and the memory would reach twice as far back.
 const LATER_BATCH: u64 = ENOUGH + 24;
 

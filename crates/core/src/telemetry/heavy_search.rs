@@ -6,7 +6,7 @@ use crate::telemetry::heavy_hitters::{HeavyHitters, Scratch};
 use alloc::{sync::Arc, vec::Vec};
 
 /// Classes that are looked at in one period. With five hundred busy classes each has its turn every fourth period, and
-/// then shows at its first look which clients are heavy: its notes hold as many arrivals as tell.
+/// then shows at its first look which clients are heavy: its notes hold as many arrivals as are evidence.
 const MOST_LOOKS: usize = 128;
 
 /// The search, with what is known of each class.
@@ -79,7 +79,7 @@ mod tests {
             classes.map(|class| (class, alloc::vec![class as u64])).collect()
         };
         assert_eq!(look(), (only(0..MOST_LOOKS), true), "each class has one client");
-        assert_eq!(look(), (only(MOST_LOOKS..busy), false), "the class without requests tells nothing");
+        assert_eq!(look(), (only(MOST_LOOKS..busy), false), "the class without requests shows nothing");
         assert_eq!(look(), (Vec::new(), false), "nothing came since");
         assert_eq!(search.class(busy).heavy(), []);
     }

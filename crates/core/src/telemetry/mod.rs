@@ -8,8 +8,8 @@
 //! - `departure_window`, `life_table`, `service_by_target`, `histogram`: distributions of response and service times;
 //!   `recent_service`: the mean service time of what was released lately
 //! - `heavy_hitters`, `heavy_search`: the clients that carry more than a tenth of their class's load
-//! - `readings`, `unseen_queue`, `place_load`, `status`: what a shell pushes in, what waits unseen, what a gateway tells of its
-//!   places, the engine's figures as plain data
+//! - `readings`, `unseen_queue`, `place_load`, `status`: what a shell pushes in, what waits unseen, what a gateway reports of
+//!   its places, the engine's figures as plain data
 
 pub(crate) mod counters;
 pub(crate) mod departure_window;

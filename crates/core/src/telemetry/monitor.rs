@@ -194,7 +194,7 @@ pub(crate) struct PlantMonitor {
 }
 
 /// What a request takes of a worker: the mean of the last period in which the workers were mostly busy. One in which they were
-/// less busy counts for less: an idle server that is asked for its health tells nothing of what the requests of a crowd take.
+/// less busy counts for less: an idle server that is asked for its health shows nothing of what the requests of a crowd take.
 #[derive(Clone, Copy, Debug, Default)]
 struct WorkerSeconds {
     /// The weighted sum of the means (s), and the sum of their weights.
@@ -250,7 +250,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_request_takes_is_told_by_busy_periods() {
+    fn what_a_request_takes_is_learned_from_busy_periods() {
         let period = |releases, busy_ns| PlantSnapshot { releases, busy_ns, ..PlantSnapshot::default() };
         let mut monitor = PlantMonitor::default();
         monitor.learn_service(&period(0, 500_000_000), 8.0);

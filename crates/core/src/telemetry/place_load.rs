@@ -1,4 +1,4 @@
-//! How much of its places at a server a gateway uses, which it tells a server that decides itself.
+//! How much of its places at a server a gateway uses, which it reports to a server that decides itself.
 //!
 //! A request holds a place at the server on its way too, of which the server sees nothing: its workers may be below their load
 //! line while all places are taken and requests wait in the gateway. So the gateway says with each request what part of its
@@ -17,7 +17,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 pub struct PlaceLoad(u32);
 
 impl PlaceLoad {
-    /// The header by which a gateway tells it a server.
+    /// The header by which a gateway reports it to a server.
     pub const HEADER: &str = "x-plimsoll-places";
     /// The highest value that is sent, and the highest that is believed.
     const MOST: u32 = 2000;
@@ -48,7 +48,7 @@ impl fmt::Display for PlaceLoad {
     }
 }
 
-/// What a gateway tells; its loop writes it.
+/// What a gateway reports; its loop writes it.
 #[derive(Debug, Default)]
 pub(crate) struct AtomicPlaceLoad(AtomicU32);
 
@@ -63,40 +63,40 @@ impl AtomicPlaceLoad {
 }
 
 /// The latest load that a gateway has sent, and when, in one word that all processes of a server write: the time in units
-/// of 2^20 ns above [`ToldPlaceLoad::TIME`] bits, and below it the load in thousandths plus one. 0 if no gateway has sent
+/// of 2^20 ns above [`ReportedPlaceLoad::TIME`] bits, and below it the load in thousandths plus one. 0 if no gateway has sent
 /// any.
 #[derive(Debug, Default)]
 #[repr(transparent)]
-pub(crate) struct ToldPlaceLoad(AtomicU64);
+pub(crate) struct ReportedPlaceLoad(AtomicU64);
 
-impl ToldPlaceLoad {
+impl ReportedPlaceLoad {
     const TIME: u32 = 16;
     const UNIT: u32 = 20;
 
     /// A word that says the same already is not written, so that no other process has to fetch it.
     #[inline]
-    pub(crate) fn tell(&self, now: Instant, load: PlaceLoad) {
+    pub(crate) fn note(&self, now: Instant, load: PlaceLoad) {
         let word = (now.as_nanos() >> Self::UNIT) << Self::TIME | u64::from(load.0 + 1);
         if self.0.load(Relaxed) != word {
             self.0.store(word, Relaxed);
         }
     }
 
-    /// What was told, as a number, and how long ago.
+    /// What was reported, as a number, and how long ago.
     pub(crate) fn read(&self, now: Instant) -> Option<(f64, Duration)> {
         let word = self.0.load(Relaxed);
         let thousandths = (word & ((1 << Self::TIME) - 1)).checked_sub(1)?;
-        let told_at = Instant::from_nanos((word >> Self::TIME) << Self::UNIT);
+        let reported_at = Instant::from_nanos((word >> Self::TIME) << Self::UNIT);
         let load = PlaceLoad::bounded(thousandths as u32);
-        Some((load.as_part(), now.since(told_at)))
+        Some((load.as_part(), now.since(reported_at)))
     }
 }
 
-/// The words of a plant: what this gateway tells, and what this server was told.
+/// The words of a plant: what this gateway reports, and what was reported to this server.
 #[derive(Clone, Default)]
 pub(crate) struct PlaceLoads {
     pub(crate) own: Arc<AtomicPlaceLoad>,
-    pub(crate) told: Shared<ToldPlaceLoad>,
+    pub(crate) reported: Shared<ReportedPlaceLoad>,
 }
 
 #[cfg(test)]
@@ -105,22 +105,26 @@ mod tests {
     use alloc::format;
 
     #[test]
-    fn what_a_loop_sets_is_told_by_a_header_and_read_with_its_age() {
-        let (own, told) = (AtomicPlaceLoad::default(), ToldPlaceLoad::default());
+    fn what_a_loop_sets_is_reported_by_a_header_and_read_with_its_age() {
+        let (own, reported) = (AtomicPlaceLoad::default(), ReportedPlaceLoad::default());
         let at = |ms: u64| Instant::from_nanos(ms << 20);
-        assert_eq!(told.read(at(5)), None);
+        assert_eq!(reported.read(at(5)), None);
         let loads =
             [(0.0, "0.000", 0.0), (0.8765, "0.876", 0.876), (1.2, "1.200", 1.2), (70.0, "2.000", 2.0)];
         for (load, text, read) in loads {
             own.set(load);
             assert_eq!(format!("{}", own.get()), text);
-            told.tell(at(1000), PlaceLoad::of_header(text).expect("as it is written"));
-            let (told, age) = told.read(at(3000)).expect("it was told");
-            assert_eq!((told, age.as_nanos() as u64 >> 20), (read, 2000));
+            reported.note(at(1000), PlaceLoad::of_header(text).expect("as it is written"));
+            let (reported, age) = reported.read(at(3000)).expect("it was reported");
+            assert_eq!((reported, age.as_nanos() as u64 >> 20), (read, 2000));
         }
         own.set(f64::NAN);
         assert_eq!(own.get(), PlaceLoad::default());
-        assert_eq!(told.read(at(500)).map(|(_, age)| age), Some(Duration::ZERO), "another process is ahead");
+        assert_eq!(
+            reported.read(at(500)).map(|(_, age)| age),
+            Some(Duration::ZERO),
+            "another process is ahead"
+        );
     }
 
     #[test]

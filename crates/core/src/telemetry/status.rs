@@ -40,7 +40,7 @@ pub struct PlantStatus {
     pub name: String,
     /// No longer promised; requests from before may still be under way.
     pub removed: bool,
-    /// s, the number of workers, as told, found or reported.
+    /// s, the number of workers, as configured, found or reported.
     pub workers: u32,
     /// Whether s was found, if it is searched for. Until then no request is degraded or rejected for the load.
     pub workers_found: Option<bool>,
@@ -323,9 +323,9 @@ pub struct PartStatus {
 /// The linear model U = a R + b W and how well it is known.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ModelStatus {
-    /// a [s per request]; `None` while no sizes were seen that tell it from b.
+    /// a [s per request]; `None` while no sizes were seen that distinguish it from b.
     pub per_request_seconds: Option<f64>,
-    /// b [s per byte]; `None` while no sizes were seen that tell it from a.
+    /// b [s per byte]; `None` while no sizes were seen that distinguish it from a.
     pub per_byte_seconds: Option<f64>,
     /// 0 (unknown) .. 1 (exact): one minus the relative standard error of the prediction for the present mix.
     pub confidence: f64,

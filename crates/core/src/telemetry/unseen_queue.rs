@@ -1,4 +1,4 @@
-//! The listen queue of a server that decides inside: its requests cannot be seen, but its length is told.
+//! The listen queue of a server that decides inside: its requests cannot be seen, but its length is reported.
 //!
 //! A request arrives when a process takes it, so that what is counted is what the server can take, and not what comes, while
 //! requests wait. Arrivals are the requests that were taken plus the growth of the queue. That growth is divided among the
@@ -9,7 +9,7 @@ use crate::telemetry::measurement::ClassMeasurement;
 /// What is known of it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct UnseenQueue {
-    /// How many waited when it was last told.
+    /// How many requests waited when its length was last reported.
     length: u32,
     /// By how much it has grown since requests were last taken.
     growth: i64,
@@ -72,8 +72,8 @@ mod tests {
         assert_eq!(come(Some(0), 40), None);
         assert_eq!(come(Some(20), 40), Some(1.5));
         assert_eq!(come(Some(20), 40), None);
-        assert_eq!(come(Some(30), 0), None, "nobody tells of what class");
-        assert_eq!(come(Some(40), 20), Some(2.0), "so it is told with the next");
+        assert_eq!(come(Some(30), 0), None, "nothing shows of which class they are");
+        assert_eq!(come(Some(40), 20), Some(2.0), "so they are counted with the next");
         assert_eq!(come(Some(0), 40), Some(0.0), "all were there before");
         assert_eq!(come(Some(9), 0), None);
         assert_eq!(come(None, 3), None);

@@ -73,8 +73,8 @@ impl RejectionCost {
     }
 
     /// c [s of the whole machine]; `None` while it is not known. An estimate that is larger than all that was used for each
-    /// rejection is noise and is cut; where no period tells that, one that is larger than the cost of serving. While all are
-    /// rejected, what was used for each is all that is known.
+    /// rejection is noise and is cut; where no period shows that, one that is larger than the cost of serving is cut. While all
+    /// are rejected, what was used for each is all that is known.
     pub(crate) fn per_rejection_seconds(&self) -> Option<f64> {
         if self.learned_from >= Self::ENOUGH {
             let (served, rejected) = self.line.costs();
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn periods_in_which_all_is_rejected_tell_the_cost() {
+    fn periods_in_which_all_is_rejected_show_the_cost() {
         for promised in [None, Some(0.5)] {
             let (mut cost, mut cpu) =
                 (RejectionCost { promised, ..RejectionCost::default() }, Duration::ZERO);

@@ -38,7 +38,7 @@ pub(crate) struct WorkerTime {
 impl WorkerTime {
     /// The weight of a period.
     const LATE: f64 = 0.2;
-    /// Rejections that take less of the processors tell nothing.
+    /// Rejections that take less of the processors are no evidence.
     const LEAST: f64 = 0.01;
 
     pub(crate) fn new() -> Self {

@@ -1,8 +1,8 @@
-//! Prefixes below which there are too many different segments to tell all of them apart: names of users, titles of
+//! Prefixes below which there are too many different segments to distinguish all of them: names of users, titles of
 //! articles, or what a scanner guesses.
 //!
 //! The prefix with the most different segments is crowded, then the next, until half of the table would be free. Below a
-//! crowded prefix only its most frequent segments are told apart. So a table of bounded size keeps what is asked for
+//! crowded prefix only its most frequent segments are distinguished. So a table of bounded size keeps what is asked for
 //! often, whatever else is asked for.
 
 use super::found_types::LearnedShape;
@@ -55,8 +55,8 @@ impl Crowded {
         }
     }
 
-    /// Forgets the prefixes below which no type is told by what follows them, so that a segment that has become
-    /// frequent is told apart.
+    /// Forgets the prefixes below which no type is recognized by what follows them, so that a segment that has become frequent
+    /// is distinguished.
     pub(super) fn shrink(&mut self, is_needed: impl Fn(u32) -> bool) {
         self.prefixes.retain(|prefix| is_needed(*prefix));
         if self.prefixes.is_empty() {

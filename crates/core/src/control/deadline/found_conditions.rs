@@ -1,4 +1,4 @@
-//! What a type that was found is in words: its features, and the condition that a configuration would tell it by.
+//! What a type that was found is in words: its features, and the condition by which a configuration would describe it.
 
 use crate::promises::Condition;
 use crate::request::shape::{DEPTH, EXTENSION, METHOD, QUERY_KEY};

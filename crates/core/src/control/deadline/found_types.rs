@@ -1,4 +1,4 @@
-//! The types of requests that nobody told, found by what requests show and what they took.
+//! The types of requests where none are configured, found by what requests show and what they took.
 //!
 //! Each type is the part of another type that has one feature: a prefix of the path, an extension, a key of the query, a
 //! method (`request/shape`). So they are a tree, whose roots are the default types. When enough requests were released, one
@@ -96,7 +96,7 @@ impl FoundTypes {
         }
     }
 
-    /// Goes on with types that were found before, and with prefixes below which not all segments are told apart.
+    /// Goes on with types that were found before, and with prefixes below which not all segments are distinguished.
     pub(super) fn restore(&mut self, rules: Vec<KnownRule>, (crowded, apart): (&[u32], &[u32])) {
         self.rules = rules;
         (self.crowded.prefixes, self.crowded.apart) = (crowded.to_vec(), apart.to_vec());
@@ -299,22 +299,22 @@ impl FoundTypes {
         Some(&own.name)
     }
 
-    /// The types as a configuration tells them: in the order in which their conditions are tried, so the last found within
+    /// The types as a configuration states them: in the order in which their conditions are tried, so the last found within
     /// a type comes before it.
-    pub(super) fn told(&self) -> Vec<FoundType> {
-        let mut told = Vec::new();
+    pub(super) fn as_configured(&self) -> Vec<FoundType> {
+        let mut types = Vec::new();
         for (root, (name, _)) in DEFAULT_TYPES.iter().enumerate() {
-            self.tell(root as u8, name, &Features::default(), &mut told);
+            self.add_within(root as u8, name, &Features::default(), &mut types);
         }
-        told
+        types
     }
 
-    /// Tells what was found within a type, whose requests have these features.
-    fn tell(&self, parent: u8, within: &str, features: &Features, told: &mut Vec<FoundType>) {
+    /// Adds the types that were found within a type, whose requests have these features.
+    fn add_within(&self, parent: u8, within: &str, features: &Features, types: &mut Vec<FoundType>) {
         for rule in self.rules.iter().filter(|found| found.parent == parent) {
             let own = features.and(rule.kind, &rule.value, self.goes_on(rule));
-            self.tell(rule.number, &rule.name, &own, told);
-            told.push(FoundType {
+            self.add_within(rule.number, &rule.name, &own, types);
+            types.push(FoundType {
                 name: rule.name.clone(),
                 within: within.into(),
                 condition: own.condition(),
@@ -373,16 +373,16 @@ mod tests {
     }
 
     #[test]
-    fn a_tree_grows_and_is_told_from_its_leaves() {
+    fn a_tree_grows_and_is_listed_from_its_leaves() {
         let (mut found, mut random) = (FoundTypes::new(1), Random::new(11));
         let paths =
             [("/api/list", 10e3), ("/api/item/7", 10e3), ("/api/item/7/report", 300e3), ("/static", 1e3)];
         serve(&mut found, 4000, |n| (paths[n % 4].0.into(), paths[n % 4].1), &mut random);
-        let told = found.told();
+        let types = found.as_configured();
         let paths =
-            |name: &str| told.iter().find(|own| own.name == name).map(|own| own.condition.paths.clone());
-        assert_eq!(paths("api-item-report"), Some(alloc::vec!["/api/item/*/report".into()]), "{told:?}");
-        assert_eq!(told.len(), 2, "{told:?}");
+            |name: &str| types.iter().find(|own| own.name == name).map(|own| own.condition.paths.clone());
+        assert_eq!(paths("api-item-report"), Some(alloc::vec!["/api/item/*/report".into()]), "{types:?}");
+        assert_eq!(types.len(), 2, "{types:?}");
         let costs = |name: &str| {
             let number = found.rules.iter().find(|own| own.name == name).map(|own| own.number);
             found.moments(number.map_or(ROOT, u16::from))[0].time().expect("some came").0
@@ -453,7 +453,7 @@ mod tests {
         serve(&mut found, 60_000, request, &mut random);
         let known = found.shapes.iter().filter(|shape| shape.key != 0).count();
         assert!(known < SHAPES, "{known}");
-        assert_eq!(names(&found), ["user-report"], "{:?}", found.told());
+        assert_eq!(names(&found), ["user-report"], "{:?}", found.as_configured());
         let own = found.moments(found.rules[0].number.into());
         assert!(own[0].n > 100.0, "{own:?}");
     }

@@ -23,7 +23,7 @@ pub struct KnownTypes {
     /// The types that were found, parents before their children.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Vec::is_empty"))]
     pub found: Vec<KnownRule>,
-    /// Prefixes below which not all segments are told apart, by their tokens.
+    /// Prefixes below which not all segments are distinguished, by their tokens.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Vec::is_empty"))]
     pub crowded: Vec<u32>,
     /// The prefixes below them that are.

@@ -97,7 +97,7 @@ impl LearnedType {
             };
             let most = |in_time: u32| u64::from(in_time) * 2 >= seen.requests;
             // After one that was in time the next follows at once: a few of them show that the type has become cheaper. So it
-            // does after late ones that cost little, as far as their cut times tell, if they would else be refused.
+            // does after late ones that cost little, as far as their cut times show, if they would else be refused.
             let is_cheap = !row.has_lighter && self.whole(longest_us).0 <= CHEAP_US;
             let follows = |promise: &DeadlinePromise| {
                 batch.sum <= requests * promise.deadline_us() && (is_cheap || most(in_time(promise)))

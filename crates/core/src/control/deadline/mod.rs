@@ -2,11 +2,11 @@
 //!
 //! *Observes*: the service times of released requests, by type and level, and the work started at each plant. *Law*: the cost
 //! of each type (`types.rs`, `learned_type.rs`, `service_allowance.rs`, kept by `known_types.rs`), which types there are where
-//! none is told (`found_types.rs`, `crowded_prefixes.rs`, `found_conditions.rs`), the part of a plant that higher ranks take
-//! (`higher_ranks.rs`), which chance of being late is accepted (`lateness.rs`), and which headroom is kept for the costliest
-//! requests (`kept_headroom.rs`). *Gives out*: all, in words that admission shares: [`Estimates`] and [`UnfinishedWork`]. A
-//! deadline is decided on at the arrival of a request, by the work that is unfinished then. So AC's budget of a period has no
-//! counterpart here, nor has its second queue, for the work that a period leaves over.
+//! none is configured (`found_types.rs`, `crowded_prefixes.rs`, `found_conditions.rs`), the part of a plant that higher ranks
+//! take (`higher_ranks.rs`), which chance of being late is accepted (`lateness.rs`), and which headroom is kept for the
+//! costliest requests (`kept_headroom.rs`). *Gives out*: all, in words that admission shares: [`Estimates`] and
+//! [`UnfinishedWork`]. A deadline is decided on at the arrival of a request, by the work that is unfinished then. So AC's
+//! budget of a period has no counterpart here, nor has its second queue, for the work that a period leaves over.
 //!
 //! `budgets.rs` is another loop: it ends the periods of AC's own admission by budget, which an expert may choose instead.
 
@@ -125,14 +125,14 @@ impl DeadlineLoop {
         self.of(site).map(|types| types.estimates.clone())
     }
 
-    /// What types are found by, at a site that was told none.
+    /// What types are found by, at a site for which none is configured.
     pub(crate) fn shapes(&self, site: u16) -> Option<Arc<ShapeTable>> {
         Some(self.of(site)?.found.as_ref()?.table.clone())
     }
 
     /// The types that were found at a site.
     pub(crate) fn found_types(&self, site: u16) -> Vec<FoundType> {
-        self.of(site).and_then(|types| types.found.as_ref()).map_or_else(Vec::new, FoundTypes::told)
+        self.of(site).and_then(|types| types.found.as_ref()).map_or_else(Vec::new, FoundTypes::as_configured)
     }
 
     /// What is to be kept of a site's types, if it has some.
@@ -165,8 +165,8 @@ pub(crate) fn terms(site: &Site, class_index: usize, exempt: bool) -> DeadlineTe
     DeadlineTerms { deadline, in_time, deviations, promise_index, prefers_delay: prefer == Prefer::Delay }
 }
 
-/// Names and quanta of a site's types, and where none is told room for those that are found. A type knows its cost when it is
-/// found, so its quantum is not used.
+/// Names and quanta of a site's types, and where none is configured room for those that are found. A type knows its cost when
+/// it is found, so its quantum is not used.
 fn types_with_room(site: &Site) -> Vec<(String, f64)> {
     let room = room().filter(|_| site.types.is_empty()).map(|name| (name, 1.0));
     types_of(site).map(|(name, quantum)| (name.into(), quantum)).chain(room).collect()

@@ -34,7 +34,7 @@ pub(crate) struct PromisedTypes {
     pub(crate) site: u16,
     /// Names and quanta; after those that were promised, room for those that are found.
     pub(crate) types: Vec<(String, f64)>,
-    /// No type was told, so they are found.
+    /// No type is configured, so types are found.
     pub(crate) finds: bool,
     pub(crate) levels: Vec<String>,
     /// What a quantum of 1 takes before anything is known (us).
@@ -73,7 +73,7 @@ impl DeadlinePromise {
 }
 
 impl PromisedTypes {
-    /// Whether the same requests are told apart, and promised the same.
+    /// Whether the same types of requests are distinguished, and promised the same.
     fn has_types_of(&self, other: &PromisedTypes) -> bool {
         self.types == other.types
             && self.levels == other.levels
@@ -235,7 +235,7 @@ impl SiteTypes {
 
     /// What the costliest requests of each of its promises need.
     pub(super) fn costliest_by_promise(&self) -> impl Iterator<Item = (DeadlinePromise, Needs)> + '_ {
-        let needs = |index| self.costliest(index).max(self.estimates.costliest_told(index));
+        let needs = |index| self.costliest(index).max(self.estimates.costliest_announced(index));
         self.promised.promises.iter().enumerate().map(move |(index, promise)| (*promise, needs(index)))
     }
 

@@ -351,7 +351,7 @@ impl DelayClass {
         // within their mean at one in twenty, and within more deviations the rarer it is.
         let urgent = 1.0 - exp(-1.0 - (1.5 * (log(1.0 / late) - 3.0)).max(0.0));
         let likely = (1.0 - late).min(LIKELY);
-        let present = self.window.present_service_shares(Delay::TELLING / (1.0 - likely));
+        let present = self.window.present_service_shares(Delay::LATE_EVIDENCE / (1.0 - likely));
         let service = shares.quantile(likely).min(present.quantile(likely));
         let is_overloaded = self.error(seen) > 0.0 || seen.recent_response > NEARLY_LATE * target;
         WaitBounds {
@@ -425,11 +425,11 @@ impl DelayClass {
         if now.since(self.updated) > Delay::EXPIRY { ResponseStatus::default() } else { self.status }
     }
 
-    /// Whether the window tells a miss from chance: it holds a hundred departures, and of a percentile ten that were late, or
-    /// as many as ten may be late of.
+    /// Whether the window distinguishes a miss from chance: it holds a hundred departures, and for a percentile ten that were
+    /// late, or as many as ten may be late of.
     fn is_evidence(&self, seen: &Seen) -> bool {
-        let tells = |late: f64| seen.departures * late.max(seen.late) >= Delay::TELLING;
-        seen.departures >= EVIDENCE && self.late().is_none_or(tells)
+        let has_late = |late: f64| seen.departures * late.max(seen.late) >= Delay::LATE_EVIDENCE;
+        seen.departures >= EVIDENCE && self.late().is_none_or(has_late)
     }
 
     /// Whether more of the class's requests fail or are turned away than may be: a hundredth, and of a percentile as many as
@@ -438,7 +438,7 @@ impl DelayClass {
         let may = self.late().unwrap_or(0.0).max(Delay::MOST_LOST);
         let (served, lost) = (1.0 - seen.lost, seen.lost);
         let count = if served > 0.0 { seen.departures * lost / served } else { f64::INFINITY };
-        lost > Delay::MISSED_SHARE * may && count >= Delay::TELLING
+        lost > Delay::MISSED_SHARE * may && count >= Delay::LATE_EVIDENCE
     }
 
     /// The part of the promise by which it is missed.

@@ -38,7 +38,7 @@ mod tests {
     use crate::time::Duration;
 
     #[test]
-    fn the_last_hundred_departures_tell_a_miss_until_the_next_hundred_do_or_the_window() {
+    fn the_last_hundred_departures_show_a_miss_until_the_next_hundred_do_or_the_window() {
         let delay = Delay { target: Duration::from_millis(100), percentile: None };
         let mut rare = RareDepartures::default();
         let mut missed = |departures: f64, response: f64, delay| {

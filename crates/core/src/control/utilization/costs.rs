@@ -44,15 +44,15 @@ pub(crate) struct CostModel {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AssumedCosts {
     pub(crate) known: Known,
-    /// Whether something that was seen or promised tells it.
-    pub(crate) told: bool,
+    /// Whether what was seen or promised determines it.
+    pub(crate) determined: bool,
     /// How many times as much it may be.
     pub(crate) most: f64,
 }
 
 impl AssumedCosts {
-    fn told(known: Known) -> Self {
-        AssumedCosts { known, told: true, most: 1.0 }
+    fn determined(known: Known) -> Self {
+        AssumedCosts { known, determined: true, most: 1.0 }
     }
 }
 
@@ -224,7 +224,7 @@ impl RequestCosts<'_> {
     }
 
     /// The relative standard error of the arriving load at the lowest level, as far as the costs make it that were measured.
-    /// A few requests of a second whose work varies much tell little of the load. It is 0 where the set point is held
+    /// A few requests of a second whose work varies much are little evidence of the load. It is 0 where the set point is held
     /// whatever the error, and where workers are searched for, since their number is the greater doubt then.
     pub(crate) fn load_error(&self, plant: &PlantView, measured: &Measurement<'_>) -> f64 {
         if plant.promised.find_workers.is_some() || plant.capacity(Mode::Control, true).is_none() {
@@ -269,14 +269,15 @@ impl RequestCosts<'_> {
         self.learned.at(class, level)
     }
 
-    /// A site's costs for the capacity plan; `None` while nothing that was seen tells what the contract asks for.
+    /// A site's costs for the capacity plan; `None` while nothing that was seen or promised determines what the contract asks
+    /// for.
     pub(crate) fn known(
         &self,
         plant: &PlantView,
         site: &SiteView,
         rate: impl Fn(usize) -> f64,
     ) -> Option<Known> {
-        self.assumed(plant, site, rate).filter(|assumed| assumed.told).map(|assumed| assumed.known)
+        self.assumed(plant, site, rate).filter(|assumed| assumed.determined).map(|assumed| assumed.known)
     }
 
     /// A site's costs to share the plant by, and whether they are known.
@@ -288,8 +289,8 @@ impl RequestCosts<'_> {
     /// Without a promise they follow from the mean cost of a response at full quality, however well it is known. As a, b >= 0,
     /// the cost of other sizes differs by no larger part than the size does. For pages of about the contract's size the most
     /// that this allows is taken as known. For others the least is taken, if the site has lighter levels: it is then degraded
-    /// as soon as it exceeds its bandwidth, and the lighter pages tell a from b. A site that could only be rejected keeps the
-    /// rate that was promised.
+    /// as soon as it exceeds its bandwidth, and the lighter pages distinguish a from b. A site that could only be rejected
+    /// keeps the rate that was promised.
     pub(crate) fn assumed(
         &self,
         plant: &PlantView,
@@ -330,10 +331,10 @@ impl RequestCosts<'_> {
             per_rejection_seconds: self.rejection,
         };
         if let (Some(a), Some(b)) = (a.value(), b.value()) {
-            return Some(AssumedCosts::told(Known { costs: costs(a, b), full_bytes }));
+            return Some(AssumedCosts::determined(Known { costs: costs(a, b), full_bytes }));
         }
         if let Some(promised) = site.promised_costs {
-            return Some(AssumedCosts::told(Known { full_bytes, ..promised }));
+            return Some(AssumedCosts::determined(Known { full_bytes, ..promised }));
         }
         let can_teach = own.clone().any(|class| class.top > 1);
         let mut whole = WeightedMean::default();
@@ -347,7 +348,11 @@ impl RequestCosts<'_> {
         };
         let known = Known { costs: costs(part * whole.value()?, 0.0), full_bytes };
         let is_open = can_teach && !alike && ratio.is_finite();
-        Some(AssumedCosts { known, told: alike, most: if is_open { ratio.max(1.0 / ratio) } else { 1.0 } })
+        Some(AssumedCosts {
+            known,
+            determined: alike,
+            most: if is_open { ratio.max(1.0 / ratio) } else { 1.0 },
+        })
     }
 }
 
@@ -483,7 +488,7 @@ mod tests {
             promises::Costs { per_request_seconds: 0.5, per_byte_seconds: 0.0, per_rejection_seconds: 0.0 };
         own.sites[0].promised_costs = Some(Known { costs, full_bytes: 0.0 });
         let measured = model.costs(&learned).known(&own, &own.sites[0], |_| 10.0).expect("measured");
-        assert_eq!(measured, mean, "a hundred requests tell what a rate alone costs");
+        assert_eq!(measured, mean, "a hundred requests show what a rate alone costs");
         own.sites[0].guarantee = Some(promises::Guarantee::new(10.0, 10.0 * 1000.0));
         let promised = model.costs(&learned).known(&own, &own.sites[0], |_| 10.0).expect("promised");
         assert_eq!((promised.costs.per_request_seconds, promised.full_bytes), (0.5, mean.full_bytes));
@@ -495,17 +500,17 @@ mod tests {
         // Pages of 1,000 bytes were seen.
         let learned = [learned(&[0.08])];
         let model = CostModel::new(&own);
-        for (bytes_each, cost, told) in
+        for (bytes_each, cost, determined) in
             [(1000.0, 0.02, true), (1100.0, 0.022, true), (500.0, 0.02, false), (4000.0, 0.02, false)]
         {
             own.classes[0].top = 1;
             own.sites[0].guarantee = Some(promises::Guarantee::new(10.0, 10.0 * bytes_each));
             let assumed = model.costs(&learned).assumed(&own, &own.sites[0], |_| 10.0).expect("seen");
             assert!(close(assumed.known.costs.per_request_seconds, cost), "{bytes_each}: {assumed:?}");
-            assert_eq!((assumed.told, assumed.most), (told, 1.0), "{bytes_each}");
+            assert_eq!((assumed.determined, assumed.most), (determined, 1.0), "{bytes_each}");
             let planned = model.costs(&learned).known(&own, &own.sites[0], |_| 10.0);
-            assert_eq!(planned.is_some(), told, "{bytes_each}");
-            // What can be degraded is, until its lighter pages have told more.
+            assert_eq!(planned.is_some(), determined, "{bytes_each}");
+            // A class that can be degraded is degraded, until its lighter pages have shown more.
             own.classes[0] = class(0, 2);
             let learned = [self::learned(&[0.0, 0.08])];
             let assumed = model.costs(&learned).assumed(&own, &own.sites[0], |_| 10.0).expect("seen");

@@ -95,7 +95,7 @@ pub(crate) struct PlantInput<'a> {
     pub(crate) rejection_cost: f64,
     /// The utilization of these processors, if it was read.
     pub(crate) processors: Option<f64>,
-    /// What its processes tell of the server's listen queue.
+    /// What its processes report of the server's listen queue.
     pub(crate) unseen_queue: SeenQueue,
     /// The longest time that a request may wait in the queue.
     pub(crate) max_wait: Duration,
@@ -105,21 +105,21 @@ pub(crate) struct PlantInput<'a> {
     pub(crate) possible_workers: f64,
     /// By what part the set point is reduced, because promised delays are missed.
     pub(crate) set_point_reduction: f64,
-    /// What part of its places a gateway before this server has told to be taken, and how long ago.
-    pub(crate) told_load: Option<(f64, Duration)>,
+    /// What part of its places a gateway before this server has reported to be taken, and how long ago.
+    pub(crate) reported_load: Option<(f64, Duration)>,
     /// Whether the queue itself rejects requests that would be late.
     pub(crate) sheds: bool,
     /// As in [`Observation`].
     pub(crate) best_effort_waits: bool,
 }
 
-/// What the processes of a server tell of its listen queue.
+/// What the processes of a server report of its listen queue.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SeenQueue {
     /// It was never empty in the period.
     pub(crate) stands: bool,
-    /// They told how many wait, so that arrivals are counted as they come.
-    pub(crate) is_told: bool,
+    /// They reported how many requests wait, so that arrivals are counted as they come.
+    pub(crate) is_reported: bool,
 }
 
 impl Loop for UtilizationLoop {

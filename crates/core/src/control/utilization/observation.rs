@@ -1,4 +1,4 @@
-//! What a law is told of a period, out of the stages before it.
+//! What a law receives of a period, out of the stages before it.
 
 use super::PlantInput;
 use super::costs::RequestCosts;
@@ -141,7 +141,7 @@ impl<'a> Observation<'a> {
             set_point: if degrades { DEGRADES_AT } else { lowered },
             rejects_beyond: if degrades { DEGRADES_AT } else { whole },
             capacity: plant
-                .capacity(stages.mode, input.unseen_queue.is_told)
+                .capacity(stages.mode, input.unseen_queue.is_reported)
                 .map(|all| all * (1.0 - input.set_point_reduction)),
             possible_workers: input.possible_workers,
             measured: if overridden || full_at.is_some() { 1.0 } else { sensed.utilization },
@@ -164,7 +164,7 @@ impl<'a> Observation<'a> {
             best_effort_waits: input.best_effort_waits && !plant.has_ratio() && !plant.promised.waits_unseen,
             unconfirmed: stages.steps.unconfirmed,
             costs_begin: stages.costs_begin,
-            waits_unseen: plant.promised.waits_unseen && !input.unseen_queue.is_told,
+            waits_unseen: plant.promised.waits_unseen && !input.unseen_queue.is_reported,
             full_at,
         }
     }

@@ -20,7 +20,7 @@ pub(crate) struct PlantDemand {
     pub(crate) groups: Vec<Demand>,
     /// By site: the load of requests inside a contract and of exempt ones, which are served at full quality.
     pub(crate) fixed: Vec<LoadParts>,
-    /// By site: U* of the contract by the costs known now; `None` while nothing tells it.
+    /// By site: U* of the contract by the costs known now; `None` while nothing determines it.
     pub(crate) promised: Vec<Option<f64>>,
     /// By site: U* of the contract, by assumed costs too, or the last value while no cost is known; 0 without a contract.
     pub(crate) claimed: Vec<f64>,
@@ -72,7 +72,7 @@ impl PlantDemand {
                     continue;
                 };
                 let load = utilization(&plant.promised, contract, &assumed.known);
-                self.promised[index] = assumed.told.then_some(load);
+                self.promised[index] = assumed.determined.then_some(load);
                 self.claimed[index] = load.max(self.lightest(index, site).min(load * assumed.most));
                 if !self.claimed_by_resource.is_empty() {
                     self.claim_by_resource(plant, index, &assumed);
@@ -98,8 +98,8 @@ impl PlantDemand {
     }
 
     /// The load of a site whose requests outside the contract all have the lowest level, or are rejected where there is only
-    /// one. While nothing tells the site's costs, its claim is at least this much, as far as the costs may be so high:
-    /// otherwise the load inside the contract would seem to use the claim up, and the lighter pages that tell the costs would
+    /// one. While nothing determines the site's costs, its claim is at least this much, as far as the costs may be so high:
+    /// otherwise the load inside the contract would seem to use the claim up, and the lighter pages that show the costs would
     /// never be served.
     fn lightest(&self, index: usize, site: &SiteView) -> f64 {
         self.fixed[index].offered(0.0) + self.groups[site.groups.clone()].iter().map(lowest).sum::<f64>()
@@ -274,7 +274,7 @@ fn lowest(group: &Demand) -> f64 {
     group.offered(if group.top > 1 { 1.0 } else { 0.0 }, 0.0)
 }
 
-/// The loads of a group that tell what it takes of the link. Where it takes some, rejections do not, nor does a level of which
+/// The loads of a group that show what it takes of the link. Where it takes some, rejections do not, nor does a level of which
 /// no response was seen.
 fn sized_levels(group: &Demand) -> impl Iterator<Item = &LoadParts> + Clone {
     let levels = &group.levels[..=usize::from(group.top)];
@@ -456,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn while_its_costs_are_not_told_a_site_is_degraded_rather_than_rejected() {
+    fn while_its_costs_are_not_known_a_site_is_degraded_rather_than_rejected() {
         let mut own = plant(alloc::vec![class(0, 2), class(1, 2)]);
         // The contract is for pages of half the size that was seen: its cost is between 0.5 and 1 of theirs.
         own.sites[0].guarantee = Some(Guarantee::new(100.0, 5e4));

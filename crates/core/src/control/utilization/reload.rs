@@ -93,7 +93,7 @@ impl UtilizationLoop {
             before.top as f64 == old_top && view.classes.iter().any(|class| class.class == before.class)
         };
         let mut moved = Allocation::top(view);
-        // The queue was told of the requests that were rejected until now. So it is told in the next period that none are.
+        // This is kept, so that the next period publishes to the queue that no class is rejected any more.
         moved.rejects = self.allocation.rejects;
         moved.level = match self.view.classes.iter().find(stays) {
             _ if present >= old_top => new_top,

@@ -11,7 +11,7 @@
 //! X is the arriving load at the lowest level, and T the period: what is turned away until the next step gets the same times.
 //! The times that are sent with rejections are spread evenly from the soonest to the latest, so the part T / (the latest that
 //! was sent) of V comes again in a period. The soonest is when what waits inside has been served. An overload that goes on
-//! leaves no room. The forecast takes a part of the set point as room even then, since nothing tells when the overload ends,
+//! leaves no room. The forecast takes a part of the set point as room even then, since nothing shows when the overload ends,
 //! and it bounds the latest.
 
 use crate::actuator::retry_after::{LONGEST, ReturnTimes};
@@ -83,7 +83,7 @@ mod tests {
             loads.push(arriving);
             let seen = TurnedAway { seconds: 1.0, set_point: 1.0, arriving, turned_away, waiting: 0.0 };
             let told = clients.step(&seen);
-            // The answers of this second were told what was known then; a second later is as good here.
+            // The clients of this second were told what was known then; a second later is as good here.
             let spread = if obeys { told.latest.as_secs_f64().ceil().max(1.0) as usize } else { 1 };
             (1..=spread).for_each(|after| coming[second + after] += turned_away / spread as f64);
         }

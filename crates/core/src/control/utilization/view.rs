@@ -127,13 +127,13 @@ impl PlantView {
     }
 
     /// The load up to which no request is rejected: all of the time of the workers that may work at once, where the engine sees
-    /// the whole queue: its own, with what is in service beyond the workers, or the server's if it is told how long that is.
+    /// the whole queue: its own, with what is in service beyond the workers, or the server's if the length of that is reported.
     /// `None` elsewhere, where contracts need the room above the set point, and at a set point of 1 beside ratios, which are
     /// the less feasible the less room there is.
-    pub(crate) fn capacity(&self, mode: Mode, is_told: bool) -> Option<f64> {
+    pub(crate) fn capacity(&self, mode: Mode, is_reported: bool) -> Option<f64> {
         let plant = &self.promised;
         // Where a server decides itself, the gateway before it has the queue.
-        let is_seen = if plant.waits_unseen { is_told } else { !plant.decides_itself };
+        let is_seen = if plant.waits_unseen { is_reported } else { !plant.decides_itself };
         let holds_queue = plant.find_workers.is_some() || plant.max_connections <= plant.workers || is_seen;
         let sees_queue = mode == Mode::Control && plant.sense == Sense::Gap && holds_queue;
         let has_contract = self.sites.iter().any(|site| site.guarantee.is_some());

@@ -1,8 +1,8 @@
 //! How long requests take by how many are in service when they start: where the search looks first.
 //!
 //! A request that starts as the n-th of s workers takes `max(1, n / s)` times what it takes alone. So the first dozen requests
-//! of an overload tell about how many workers there are, long before throughput does: a server of two workers of 200 ms takes
-//! five seconds for fifty departures. Throughput tells of a limit only once another one was tried.
+//! of an overload show about how many workers there are, long before throughput does: a server of two workers of 200 ms takes
+//! five seconds for fifty departures. Throughput is evidence of a limit only once another one was tried.
 //!
 //! Nothing is concluded from it. A server that becomes slower while requests gather looks like one with few workers. It says
 //! which limit is tried next, half of the present one or twice as many, and throughput judges what is tried.
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_requests_of_an_overload_tell_few_workers_from_many() {
+    fn the_first_requests_of_an_overload_distinguish_few_workers_from_many() {
         for slower in [0.1, 1.0, 10.0] {
             for workers in [1.0, 2.0, 4.0] {
                 assert!(overload(workers, slower).speaks_for_half(16, 1.0) > 1.5, "{workers}");

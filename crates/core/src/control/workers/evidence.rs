@@ -15,13 +15,13 @@
 //!
 //! What one stretch can say is bounded, because the speed may change within it. What all of them say is bounded too, as in
 //! Page's test, so that evidence that no longer holds is soon outweighed. What is known about s is forgotten only as fast as
-//! new departures tell of the same question: hours with few in service do not erase that eight workers are all.
+//! new departures are evidence on the same question: hours with few in service do not erase that eight workers are all.
 //!
 //! What requests that start together say (`simultaneous_starts.rs`) is added at the end.
 //!
-//! A departure tells as much of a slow server as of a fast one, but comes later. So while requests wait, how many departures a
-//! stretch has, and a limit before it moves, depends on their rate ([`Counted::pace`]); how much they must say does not. While
-//! none waits nothing is urgent, and few that start and end together would be taken for few workers the sooner.
+//! A departure says as much about a slow server as about a fast one, but comes later. So while requests wait, how many
+//! departures a stretch has, and a limit before it moves, depends on their rate ([`Counted::pace`]); how much they must say
+//! does not. While none waits nothing is urgent, and few that start and end together would be taken for few workers the sooner.
 
 use super::crowded_starts::CrowdedStarts;
 use super::simultaneous_starts::{Started, Together};
@@ -33,8 +33,8 @@ use libm::log;
 pub(super) const STRETCH: f64 = 100.0;
 /// Departures a second below which they are rare.
 const RARE: f64 = 100.0;
-/// The most that a rare departure counts for. So a stretch has 25 departures at the least: fewer would tell two rates from each
-/// other only if one is several times the other.
+/// The most that a rare departure counts for. So a stretch has 25 departures at the least: fewer would distinguish two rates
+/// only if one is several times the other.
 const MOST_COUNTED: f64 = 4.0;
 /// The fewest departures at a number in service for it to have been seen.
 const SEEN: f64 = 5.0;
@@ -72,7 +72,8 @@ pub(crate) struct Counted {
 }
 
 impl Counted {
-    /// The number of departures; fewer where some cost much more than others, since these tell as much as fewer alike.
+    /// The number of departures; fewer where some cost much more than others, since these carry as much evidence as fewer that
+    /// cost the same.
     pub(super) fn departures(&self) -> f64 {
         departures(self.work.iter().sum(), self.squares)
     }

@@ -229,7 +229,7 @@ impl WorkersLaw {
             (self.pause, self.trial) = (FIRST_PAUSE, None);
             if bound { self.next_of_rising(fit, counted) } else { self.limit }
         };
-        // A search that fell because it may not rise is lowered until throughput tells the number.
+        // A search that fell because it may not rise is lowered until throughput determines the number.
         let is_cut = next > self.most() || (!fit.flat && self.limit.max(next) >= self.most());
         self.is_lowered = self.ceiling.is_some() && (is_cut || (self.is_lowered && !fit.flat));
         next = next.clamp(self.bounds.least, self.most());
@@ -258,7 +258,7 @@ impl WorkersLaw {
         if bound && fit.upper < self.limit {
             fit.upper
         } else if bound && fit.best > self.limit && fit.against_limit >= DOUBT {
-            // The rate has fallen with the limit: going back tells more of it.
+            // The rate has fallen with the limit: going back gives more evidence.
             fit.best
         } else if bound && self.settled >= SETTLED_LONG {
             down(self.limit)
@@ -285,7 +285,7 @@ impl WorkersLaw {
                 if is_rare { SETTLED } else { 0.0 },
             )
         } else if is_slow || self.ceiling.is_some_and(|ceiling| self.limit >= ceiling) {
-            // It may not rise, and a limit that stays tells nothing.
+            // It may not rise, and a limit that stays gives no evidence.
             (down(self.limit), SETTLED_LONG)
         } else {
             (up(self.limit, FIRST_UP).min(healthy), if is_rare { STRETCH } else { SETTLED })
@@ -301,7 +301,7 @@ impl WorkersLaw {
             && self.evidence.starts_speak_for_half(self.limit) >= DOUBT
     }
 
-    /// The limit while throughput has levelled off and tells a wide range of numbers; nothing if it tells a narrow one. The
+    /// The limit while throughput has levelled off and leaves a wide range of numbers; nothing if it leaves a narrow one. The
     /// likeliest number takes turns with half of it and with one in the middle of the range.
     fn narrow(&mut self, fit: &Fit) -> Option<u32> {
         let is_wide = f64::from(fit.upper) >= WIDE * f64::from(fit.best);
@@ -341,7 +341,7 @@ impl WorkersLaw {
     }
 
     /// The limit where the evidence allows no more than `fit.upper`: that, or another one while it is tried. Trials of a
-    /// higher limit take turns with those of the likeliest number, for at the limit itself throughput tells nothing.
+    /// higher limit take turns with those of the likeliest number, for at the limit itself throughput is no evidence.
     fn search_above(&mut self, fit: &Fit, bound: bool, tries: bool) -> u32 {
         match self.trial {
             Some(_) if self.untried < SETTLED_LONG => self.limit,
@@ -493,7 +493,7 @@ mod tests {
     /// Below what the server takes throughput says nothing, so the limit goes to and fro there: for the refusals, not because
     /// there are so few workers. Where there are, they are the reason.
     #[test]
-    fn a_limit_below_what_the_server_takes_is_lowered_until_throughput_tells_the_workers() {
+    fn a_limit_below_what_the_server_takes_is_lowered_until_throughput_determines_the_workers() {
         for (workers, lowered) in [(40.0, true), (5.0, false)] {
             let (mut law, mut random, mut limits) = (WorkersLaw::new(BOUNDS, 16), Random::new(7), Vec::new());
             law.set_ceiling(Some(12));
@@ -550,7 +550,7 @@ mod tests {
     }
 
     /// Nobody waits: the load that so few workers could not carry is turned away, or served light. So nothing that is counted
-    /// tells of the others, and only a trial does.
+    /// is evidence of the other workers, and only a trial is.
     #[test]
     fn a_number_that_holds_the_load_back_is_tried_upward() {
         for seed in 1..=20 {

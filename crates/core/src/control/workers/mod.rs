@@ -3,8 +3,8 @@
 //! *Observes*: time and work by how many requests were in service, in each sample (`evidence.rs`). *Law*: `law.rs`. *Gives
 //! out*: the plant's number of workers, and the limit of requests in service.
 //!
-//! `crowded_starts.rs` tells the law where to look first, and `simultaneous_starts.rs` what requests that start together say
-//! against few workers. `guard.rs` bounds how long service may take for the limit to rise.
+//! `crowded_starts.rs` gives the law the number to try first, and `simultaneous_starts.rs` what requests that start together
+//! say against few workers. `guard.rs` bounds how long service may take for the limit to rise.
 //!
 //! Beside it, and where the number is promised too, stands the loop that learns from refusals beyond how many in service the
 //! plant refuses (`refusals.rs`). The search never goes above that number.

@@ -1,18 +1,18 @@
 //! Whether a plant refuses requests because too many are in service, and beyond how many.
 //!
-//! A server with a short listen queue refuses what is more than its workers and that queue hold. While its workers are
-//! searched for, or if the operator told more than there are, most of an overload would fail: each start beyond the number is
+//! A server with a short listen queue refuses what is more than its workers and that queue hold. While its workers are searched
+//! for, or if the operator configured more than there are, most of an overload would fail: each start beyond the number is
 //! refused at once, and the next waiting request is started in its place. A server whose refusals do not depend on the number
 //! in service, because one of its pages is broken or all of it is down, would be helped by no limit.
 //!
 //! *Where.* Each request that was answered or refused is counted by how many were in service right after its start. For each c
-//! the counts are compared with two shares of refusals, one up to c and a higher one beyond it, against one share for all:
-//! G(c) is the gain in the logarithm of the binomial likelihood. The best c beyond which hardly any request is answered is a
+//! the counts are compared with two shares of refusals, one up to c and a higher one beyond it, against one share for all: G(c)
+//! is the gain in the logarithm of the binomial likelihood. The best c beyond which hardly any request is answered is a
 //! candidate, if its G exceeds chance by five deviations, for it is the best of many and is looked for several times a second.
-//! A bin of several numbers may hold the boundary, and both answers and refusals; then the candidate is the most below it.
-//! Each bin remembers its latest outcomes only. Between two numbers at which nothing was seen the lower one is taken. Where
-//! refusals come late, as connections that time out, they fill the limit and all requests start at one number: that tells
-//! nothing. (To try half of the number there was no cure, since a page that breaks in bursts looks the same for seconds.)
+//! A bin of several numbers may hold the boundary, and both answers and refusals; then the candidate is the most below it. Each
+//! bin remembers its latest outcomes only. Between two numbers at which nothing was seen the lower one is taken. Where refusals
+//! come late, as connections that time out, they fill the limit and all requests start at one number: that is no evidence. (To
+//! try half of the number there was no cure, since a page that breaks in bursts looks the same for seconds.)
 //!
 //! *Whether.* A candidate is an experiment, for the number in service is no cause by itself: a broken page that is asked for
 //! in bursts fills the server, and fails where many are in service. The plant is given no more than the candidate, and the

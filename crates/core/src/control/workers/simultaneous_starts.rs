@@ -15,11 +15,11 @@ use crate::telemetry::counters::LOADS;
 use alloc::vec::Vec;
 use libm::{log, sqrt};
 
-/// The most departures that the time of a request alone is a mean of, and the fewest that tell it.
+/// The most departures that the time of a request alone is a mean of, and the fewest that determine it.
 const MOST_ALONE: f64 = 200.0;
 const LEAST_ALONE: f64 = 5.0;
-/// Departures in a bin that tell how long they take.
-const TOLD: f64 = 20.0;
+/// The fewest departures in a bin of which the mean service time is used.
+const LEAST_IN_BIN: f64 = 20.0;
 /// By how many deviations of that mean the time alone is taken lower.
 const DEVIATIONS: f64 = 2.0;
 /// What is kept of the evidence at the end of each stretch.
@@ -52,8 +52,8 @@ impl Together {
             self.known = self.known.min(MOST_ALONE) + departures;
             self.alone += (own - self.alone) * departures / self.known;
         }
-        let told = (0..LOADS).filter(|bin| started.work[*bin] * unit >= TOLD);
-        let least = told.map(|bin| started.service[bin] / started.work[bin]).fold(f64::INFINITY, f64::min);
+        let bins = (0..LOADS).filter(|bin| started.work[*bin] * unit >= LEAST_IN_BIN);
+        let least = bins.map(|bin| started.service[bin] / started.work[bin]).fold(f64::INFINITY, f64::min);
         self.alone = self.alone.min(least);
         let alone = self.alone * (1.0 - DEVIATIONS / sqrt(self.known.clamp(LEAST_ALONE, MOST_ALONE)));
         if self.known < LEAST_ALONE || alone <= 0.0 {

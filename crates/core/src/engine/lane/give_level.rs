@@ -69,7 +69,7 @@ fn standing(class: &PublishedClass, mode: Mode, now: Instant, target: &Target) -
     }
 }
 
-/// The standing of a request at a site with a contract, which its token bucket tells. It is a function of its own, so that
+/// The standing of a request at a site with a contract, which its token bucket determines. It is a function of its own, so that
 /// the path of requests without a contract stays short.
 #[inline(never)]
 fn standing_in_contract(contract: &TokenBucket, mode: Mode, now: Instant) -> Standing {

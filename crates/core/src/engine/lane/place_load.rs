@@ -1,4 +1,4 @@
-//! What a gateway tells a server that decides itself, with each request, of its places there.
+//! What a gateway reports to a server that decides itself, with each request, of its places there.
 
 use super::Lane;
 use crate::request::Target;
@@ -11,12 +11,12 @@ impl Lane {
         self.published.plants.get(plant).map_or(PlaceLoad::default(), |plant| plant.place_loads.own.get())
     }
 
-    /// Notes what a gateway has told the server's process with a request.
+    /// Notes what a gateway has reported to the server's process with a request.
     pub fn hear_place_load(&self, now: Instant, target: Target, load: PlaceLoad) {
         let class = self.published.classes.get(usize::from(target.class));
         let plant = class.map(|class| usize::from(class.plant_of_level[usize::from(class.top_level)]));
         if let Some(plant) = plant.and_then(|plant| self.published.plants.get(plant)) {
-            plant.place_loads.told.tell(now, load);
+            plant.place_loads.reported.note(now, load);
         }
     }
 }

@@ -91,12 +91,12 @@ impl Engine {
         gate
     }
 
-    /// The words in which a gateway's load at a plant is told; a known plant keeps its own.
+    /// The words in which a gateway's load at a plant is reported; a known plant keeps its own.
     fn place_loads(&self, plant: usize, known: Option<&PublishedPlant>) -> PlaceLoads {
-        let told =
-            || self.words.map_or_else(Shared::default, |words| (&words.plants[plant].told_load).into());
+        let reported =
+            || self.words.map_or_else(Shared::default, |words| (&words.plants[plant].reported_load).into());
         known.map_or_else(
-            || PlaceLoads { told: told(), ..PlaceLoads::default() },
+            || PlaceLoads { reported: reported(), ..PlaceLoads::default() },
             |known| known.place_loads.clone(),
         )
     }
@@ -220,9 +220,9 @@ fn capacity(plant: &Plant, before: Option<&PublishedPlant>, refusals: &FoundRefu
     };
     let Some(bounds) = plant.find_workers else {
         let ceiling = refusals.ceiling.unwrap_or(u32::MAX);
-        let told = with_share(Capacity::new(workers.min(ceiling), most.min(ceiling), false));
-        told.set_refuses(refusals.refuses, refusals.tried_from);
-        return Arc::new(told);
+        let configured = with_share(Capacity::new(workers.min(ceiling), most.min(ceiling), false));
+        configured.set_refuses(refusals.refuses, refusals.tried_from);
+        return Arc::new(configured);
     };
     let known = known.filter(|capacity| capacity.is_searched);
     let fit = |n: u32| n.clamp(bounds.least, bounds.most).min(most);

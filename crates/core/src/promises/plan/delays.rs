@@ -189,7 +189,7 @@ impl PromisedDelay<'_> {
     }
 
     /// What one request alone takes, if no contract bounds the rate and even that is too long. A mean delay has the wait for
-    /// the contracts' requests in service in it too. A percentile depends on how service times vary, which nothing tells.
+    /// the contracts' requests in service in it too. A percentile depends on how service times vary, which is not known.
     fn alone_too_long(&self, plant: &Contracts) -> Option<f64> {
         let only = self.site.guarantee.is_none() && self.site.levels.len() == 1;
         let service = self.service_seconds.filter(|_| only)?;

@@ -17,8 +17,8 @@
 //! Delays that were promised beside a contract are planned in `delays.rs`.
 //!
 //! Before a and b are known a plan is *unverified*, not refused; and so is that of a rate alone where bytes cost something and
-//! nothing tells how many there are. While the engine runs, the same table with learned costs
-//! warns of promises that can no longer be kept.
+//! nothing says how many there are. While the engine runs, the same table with learned costs warns of promises that can no
+//! longer be kept.
 
 use crate::promises::{Costs, Guarantee, Plant, Promises, Site};
 use alloc::{string::String, vec::Vec};
@@ -326,7 +326,7 @@ mod tests {
         assert_eq!((plan.verdict, plan.fitting_part()), (Feasibility::Unverified, 1.0));
         promises.plants[0].bandwidth_bytes_per_second = Some(5e6);
         assert_eq!(planned(&promises).verdict, Feasibility::Exceeds);
-        // Nor does a rate without a bandwidth fit or not, while nothing tells the size of its responses.
+        // Nor does a rate without a bandwidth fit or not, while nothing says how large its responses are.
         promises.plants[0].bandwidth_bytes_per_second = Some(5e7);
         promises.plants[0].costs = Some(COSTS);
         assert_eq!(planned(&promises).verdict, Feasibility::Fits);

@@ -5,11 +5,11 @@
 //! - A load that the plant carries is not rejected for chance: while the arriving load at the lowest level is below the
 //!   capacity, followed slowly, the queue takes up what one period brings above it. Beyond that U* is held by rejection.
 //!   What is followed begins as the mean of its periods, at a start, after idle times, when costs begin anew and when the load
-//!   steps above the capacity. A mean of few periods tells an overload only if it is beyond the capacity by more than its own
-//!   error.
+//!   steps above the capacity. A mean of few periods is evidence of an overload only if it is beyond the capacity by more than
+//!   its own error.
 //!   An excess that the standard error of the costs may make is chance too: where work varies much, a few requests a second
-//!   tell the load to a quarter. Once an excess beyond the chance of arrivals has filled the queue, the load is not carried
-//!   until a period has no such excess.
+//!   determine the load only to a quarter. Once an excess beyond the chance of arrivals has filled the queue, the load is not
+//!   carried until a period has no such excess.
 //!   The queue takes up half a period of work. Where no class was promised a time, and eight requests take longer than that,
 //!   it takes up these: on a healthy day as many wait now and then, however long they take.
 //! - If clients wait for their answers before they ask again, no more requests wait than there are connections. Where one
@@ -212,7 +212,7 @@ mod tests {
     /// What a few periods show of the load has a standard error of its own: it is neither followed like a mean of many, nor
     /// believed like one.
     #[test]
-    fn a_mean_of_few_periods_tells_an_overload_beyond_its_own_error() {
+    fn a_mean_of_few_periods_shows_an_overload_beyond_its_own_error() {
         let carries = Carries::all(10.0);
         let after = |periods: usize, arriving: f64, stepped: bool| {
             let mut sustained = SustainedLoad::default();
@@ -233,14 +233,14 @@ mod tests {
     }
 
     #[test]
-    fn a_step_to_somewhat_more_than_the_capacity_is_told_by_the_periods_since() {
+    fn a_step_to_somewhat_more_than_the_capacity_is_shown_by_the_periods_since() {
         let after = |arrivals_error: f64, periods: usize| {
             let mut sustained = SustainedLoad::default();
             (0..40).for_each(|_| sustained.follow(0.3, 1.0, false));
             (0..periods).for_each(|period| sustained.follow(1.1, 1.0, period == 0));
             Carries { arrivals_error, ..Carries::all(10.0) }.carries(1.0, &mut sustained, 1.1, 0.0)
         };
-        assert!(after(0.02, 1) && !after(0.02, 2), "one period may be a batch, and the next tells");
+        assert!(after(0.02, 1) && !after(0.02, 2), "one period may be a batch, and the next shows it");
         assert!(after(0.1, 2) && !after(0.1, 5), "two periods of few arrivals may be chance");
     }
 
