@@ -202,7 +202,7 @@ text: string, };
 export type PlacesDocument = {
 /** The part; more than 1 while the gateway turns requests away. */
 taken: number,
-/** In the server: how long ago it was told, at the end of the last control period; null in the gateway. */
+/** In the server: how long ago it was reported, at the end of the last control period; null in the gateway. */
 reported_seconds_ago: number | null,
 /** In the server: the part by which the load line is lowered for it; null in the gateway. */
 set_point_reduction: number | null, };
@@ -228,12 +228,12 @@ export type PlantDocument = {
 name: string,
 /** How many requests it works on at once: of the share that is there. */
 workers: number,
-/** Whether that number was found; null if it was told. */
+/** Whether that number was found; null if it is configured. */
 workers_found: boolean | null,
 /** The most requests in service at once; null in a controller, since what its server takes is in service. */
 limit: number | null,
-/** Why no more: `refusals`, `outage`, `search`, `reported`, `promises`; null where the limit is the one that was
- * told, and where it is null. */
+/** Why no more: `refusals`, `outage`, `search`, `reported`, `promises`; null where the limit is the one that is
+ * configured, and where it is null. */
 limit_reason: string | null,
 /** The share of it that is there, by its servers in use. */
 available: number,
@@ -259,8 +259,8 @@ tunnels: number | null,
 unfinished_seconds: number | null,
 /** The mean service time of the last control period; 0 if nothing was served. */
 service_time_seconds: number,
-/** What a gateway tells a server that decides itself of its places there, in either of them; null where nothing is
- * told. */
+/** What a gateway reports to a server that decides itself of its places there, in either of them; null where nothing is
+ * reported. */
 places: PlacesDocument | null,
 /** The servers; a folder has none. This and what follows is null in a controller, which runs inside the server. */
 servers: Array<ServerDocument> | null,

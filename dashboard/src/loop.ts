@@ -191,7 +191,7 @@ function terms(status: StatusDocument, one: ClassDocument, plant: PlantDocument 
   return blocks;
 }
 
-/** What is in service. Inside a server nobody tells how many may be, and none waits but in its listen queue. */
+/** What is in service. Inside a server nobody knows how many may be, and none waits but in its listen queue. */
 function served(plant: PlantDocument): Fact[] {
   const { limit, limit_reason, in_service, waiting } = plant;
   if (limit === null || waiting === null) return [["in service", count(in_service)]];
@@ -201,14 +201,14 @@ function served(plant: PlantDocument): Fact[] {
   ];
 }
 
-/** What a gateway tells a server that decides itself of its places there. */
+/** What a gateway reports to a server that decides itself of its places there. */
 function places(plant: PlantDocument): Fact[] {
-  const told = plant.places;
-  if (told === null) return [];
-  const reduction = told.set_point_reduction;
-  if (reduction === null) return [["places taken, as the server is told", percent(told.taken)]];
+  const reported = plant.places;
+  if (reported === null) return [];
+  const reduction = reported.set_point_reduction;
+  if (reduction === null) return [["places taken, as reported to the server", percent(reported.taken)]];
   return [
-    ["places taken, as the gateway tells", percent(told.taken)],
+    ["places taken, as the gateway reports", percent(reported.taken)],
     ["line of levels reduced for them by", percent(reduction)],
   ];
 }

@@ -1,4 +1,4 @@
-//! Threads beside the requests' way: each works until it is told to end.
+//! Threads beside the requests' way: each works until it is signalled to end.
 
 use crate::sync::lock;
 use std::io;
@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
-/// A thread that works in the background. It is told to end when this is dropped, and nothing waits for it then.
+/// A thread that works in the background. It is signalled to end when this is dropped, and nothing waits for it then.
 #[derive(Debug)]
 pub(crate) struct Background {
     is_ending: Arc<AtomicBool>,
@@ -28,21 +28,21 @@ impl Background {
         Ok(Background { is_ending, thread: handle.thread().clone(), handle: Mutex::new(Some(handle)) })
     }
 
-    fn tell(&self) -> Option<JoinHandle<()>> {
+    fn signal(&self) -> Option<JoinHandle<()>> {
         self.is_ending.store(true, Relaxed);
         self.thread.unpark();
         lock(&self.handle).take()
     }
 
-    /// Tells it to end, and waits until it has. False if that was done before.
+    /// Signals the thread to end, and waits until it has. False if that was done before.
     pub(crate) fn stop(&self) -> bool {
         // A panic there was reported by its thread; nothing is left to do here.
-        self.tell().map(JoinHandle::join).is_some()
+        self.signal().map(JoinHandle::join).is_some()
     }
 
-    /// Tells it to end, and waits for that at most so long.
+    /// Signals the thread to end, and waits for that at most so long.
     pub(crate) fn finish(&self, most: Duration) {
-        let Some(thread) = self.tell() else { return };
+        let Some(thread) = self.signal() else { return };
         let until = Instant::now() + most;
         while !thread.is_finished() && Instant::now() < until {
             thread::sleep(Duration::from_millis(5));
@@ -52,6 +52,6 @@ impl Background {
 
 impl Drop for Background {
     fn drop(&mut self) {
-        self.tell();
+        self.signal();
     }
 }

@@ -267,8 +267,8 @@ impl Gateway {
         let shed =
             shed.map(|why| format!("clients are turned away by the gateway alone, not by nftables: {why}"));
         let lines = tables.access_logs.take_news(Instant::now());
-        let (count, told) = &self.shared.unaccepted;
-        let waits = told.take(count.load(Relaxed), Instant::now()).then_some(NO_DESCRIPTOR);
+        let (count, reported) = &self.shared.unaccepted;
+        let waits = reported.take(count.load(Relaxed), Instant::now()).then_some(NO_DESCRIPTOR);
         let lost = [("traces", traces), ("metrics", metrics), ("lines of the access log", lines)];
         let lost = lost.into_iter().filter_map(|(what, why)| Some(format!("{what} are lost: {}", why?)));
         let others =
@@ -328,17 +328,17 @@ impl Gateway {
         self.shed.iter().for_each(KernelShed::stop);
         self.shared.draining.store(true, Relaxed);
         if !grace.is_zero() {
-            self.tell_to_drain();
+            self.post_drain();
             self.wait_for_clients(start + grace.min(timeout));
         }
         self.shared.ends_idle.store(true, Relaxed);
-        self.tell_to_drain();
+        self.post_drain();
         let finished = self.wait_for_clients(start + timeout);
         self.stop();
         finished
     }
 
-    fn tell_to_drain(&self) {
+    fn post_drain(&self) {
         self.shared.mailboxes.iter().for_each(|mailbox| mailbox.post(Message::Drain));
     }
 

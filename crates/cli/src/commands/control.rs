@@ -175,7 +175,7 @@ impl ControlRun<'_> {
             events.look(&status).iter().for_each(News::log);
             processes.look(self.process_counts(), Instant::now()).iter().for_each(tell);
             if let Some(desk) = &self.desk {
-                desk.tell(status, self.figures());
+                desk.report(status, self.figures());
             }
             if written.elapsed() >= Duration::from_secs(1) {
                 written = Instant::now();

@@ -11,7 +11,7 @@ use plimsoll_config::{Backend, Configuration};
 use plimsoll_core::promises::plan::{self, Ceiling, ContractRow, Feasibility, PlantPlan};
 use plimsoll_core::promises::{Class, Identity, Level, Mode, Plant, Promises, Sense, Site, UtilizationLaw};
 use plimsoll_gateway::admin::mode_word;
-use plimsoll_gateway::http1::field::is_told_by_proxies;
+use plimsoll_gateway::http1::field::is_set_by_proxies;
 use plimsoll_gateway::settings::{Rewrite, Settings};
 use plimsoll_report::{Cell, Table};
 
@@ -90,7 +90,7 @@ const SIGN: &str =
 /// Whether a header counts from anybody, as it is.
 fn is_open_header(settings: &Settings, name: &str) -> bool {
     let mut known = settings.signed.headers.iter().chain(&settings.trusted_headers);
-    !is_told_by_proxies(name) && !known.any(|known| known == name)
+    !is_set_by_proxies(name) && !known.any(|known| known == name)
 }
 
 fn is_open_cookie(settings: &Settings, name: &str) -> bool {

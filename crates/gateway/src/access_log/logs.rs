@@ -121,8 +121,8 @@ pub(crate) struct AccessLogs {
     sites: Vec<Option<Arc<AccessLog>>>,
     /// How many lines were lost, but for those that found the queue of a log full that is open.
     lost: Arc<AtomicU64>,
-    /// What the operator was told of that.
-    told: Arc<RareNews>,
+    /// How many lost lines were logged, and when.
+    reported: Arc<RareNews>,
 }
 
 impl AccessLogs {
@@ -161,7 +161,7 @@ impl AccessLogs {
             by_site.resize(by_site.len().max(number + 1), None);
             by_site[number] = log;
         }
-        AccessLogs { open, shared, sites: by_site, lost: self.lost.clone(), told: self.told.clone() }
+        AccessLogs { open, shared, sites: by_site, lost: self.lost.clone(), reported: self.reported.clone() }
     }
 
     /// The log of a site's requests, or of requests without a site.
@@ -201,7 +201,7 @@ impl AccessLogs {
     /// The message that lines are lost, if it is news.
     pub(crate) fn take_news(&self, now: Instant) -> Option<String> {
         let lost = self.dropped();
-        let is_news = self.told.take(lost, now);
+        let is_news = self.reported.take(lost, now);
         is_news.then(|| format!("{lost} so far, which could not be written, or not in time"))
     }
 }
@@ -214,7 +214,7 @@ fn find(open: &[Arc<AccessLog>], target: &LogTarget, form: LogForm) -> Option<Ar
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sync::TELL_AGAIN;
+    use crate::sync::REPORT_AGAIN;
     use std::time::Duration;
 
     #[test]
@@ -261,10 +261,10 @@ mod tests {
         lose();
         assert_eq!(logs.take_news(now + Duration::from_secs(60)), None);
         let after = logs.next(logs.open(&settings)?, &settings, 0..1);
-        assert!(after.take_news(now + TELL_AGAIN).is_some());
+        assert!(after.take_news(now + REPORT_AGAIN).is_some());
         log.writer.finish();
-        let _ = after.take_news(now + 2 * TELL_AGAIN);
-        assert_eq!(after.take_news(now + 3 * TELL_AGAIN), None, "no more is lost");
+        let _ = after.take_news(now + 2 * REPORT_AGAIN);
+        assert_eq!(after.take_news(now + 3 * REPORT_AGAIN), None, "no more is lost");
         Ok(())
     }
 

@@ -1,6 +1,6 @@
 //! The admin listener beside a controller, whose server's own processes decide.
 //!
-//! The controller tells what there is to show after each of its ticks, and the listener shows what it was told last: it
+//! The controller reports what there is to show after each of its ticks, and the listener shows what was reported last: it
 //! answers while a tick hangs, and its probe then says so.
 
 use super::journal::{Journal, JournalDocument, Sight, View};
@@ -48,7 +48,7 @@ pub struct ControllerAdmin {
 
 /// The running listener. Dropping it ends it.
 pub struct ControllerDesk {
-    told: Arc<ToldController>,
+    reported: Arc<ReportedByController>,
     operator: Operator,
 }
 
@@ -76,7 +76,7 @@ impl ControllerDesk {
         let cell = OwnerCell::default();
         let _ = cell.set(owner);
         let reloads = Reloads::start();
-        let told = ToldController {
+        let reported = ReportedByController {
             latest: Mutex::new(latest),
             journal: Mutex::default(),
             tokens,
@@ -84,10 +84,10 @@ impl ControllerDesk {
             in_force_since: reloads.in_force_since,
             owner: cell.clone(),
         };
-        let told = Arc::new(told);
-        told.look();
-        let operator = Operator::start(listener, told.clone(), cell, names)?;
-        Ok(ControllerDesk { told, operator })
+        let reported = Arc::new(reported);
+        reported.look();
+        let operator = Operator::start(listener, reported.clone(), cell, names)?;
+        Ok(ControllerDesk { reported, operator })
     }
 
     /// Where it listens.
@@ -96,8 +96,8 @@ impl ControllerDesk {
     }
 
     /// Takes what there is to show after a tick.
-    pub fn tell(&self, status: Status, figures: ControllerFigures) {
-        self.told.tell(status, figures);
+    pub fn report(&self, status: Status, figures: ControllerFigures) {
+        self.reported.report(status, figures);
     }
 }
 
@@ -107,8 +107,8 @@ impl Drop for ControllerDesk {
     }
 }
 
-/// What the controller has told.
-pub(super) struct ToldController {
+/// What the controller has reported.
+pub(super) struct ReportedByController {
     latest: Mutex<Latest>,
     journal: Mutex<Journal>,
     tokens: AdminTokens,
@@ -117,7 +117,7 @@ pub(super) struct ToldController {
     owner: OwnerCell,
 }
 
-/// What it has told last.
+/// What it has reported last.
 #[derive(Clone, Debug)]
 struct Latest {
     status: Status,
@@ -126,8 +126,8 @@ struct Latest {
     last_step: Duration,
 }
 
-impl ToldController {
-    fn tell(&self, status: Status, figures: ControllerFigures) {
+impl ReportedByController {
+    fn report(&self, status: Status, figures: ControllerFigures) {
         let mut latest = lock(&self.latest);
         if status.at != latest.status.at {
             latest.last_step = since_1970();
@@ -137,7 +137,7 @@ impl ToldController {
         self.look();
     }
 
-    /// Shows the journal what was told last.
+    /// Shows the journal what was reported last.
     fn look(&self) {
         let status = lock(&self.latest).status.clone();
         lock(&self.journal).look(&self.sight(&status));
@@ -155,7 +155,7 @@ impl ToldController {
     }
 }
 
-impl Source for Arc<ToldController> {
+impl Source for Arc<ReportedByController> {
     fn scrape(&self) -> Scrape {
         let Latest { status, figures, last_step } = lock(&self.latest).clone();
         Scrape {

@@ -66,7 +66,7 @@ pub(super) async fn serve(listener: TcpListener, desk: Desk) -> Infallible {
             open.push_back(connection.clone());
             spawn_local(async move {
                 tokio::select! {
-                    // If the client is gone or too slow, nothing is lost and nobody is to be told.
+                    // If the client is gone or too slow, nothing is lost and there is nobody to report it to.
                     _ = exchange(stream, &at, &connection.answering) => {}
                     () = connection.give_way.notified() => {}
                 }
@@ -166,7 +166,7 @@ fn wants_page(request: &Request<Incoming>) -> bool {
     request.uri().path() == "/" && accepted.is_some_and(|accepted| accepted.contains("text/html"))
 }
 
-/// The answer, and for a viewer of the stream what tells that it is dropped.
+/// The answer, and for a viewer of the stream the signal that it is dropped.
 async fn answer(request: Request<Incoming>, hall: &Hall) -> (Response<AdminBody>, Option<Dropped>) {
     if request.uri().path() == LIVE && request.method() == Method::GET && may_view(&request, &hall.desk) {
         return match hall.viewers.join(&hall.desk) {

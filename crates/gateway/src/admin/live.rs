@@ -30,7 +30,7 @@ const PATIENCE: u32 = 10;
 /// Messages that wait for a viewer.
 const WAITING: usize = 4;
 
-/// Tells a connection that its viewer is dropped.
+/// Signals to a connection that its viewer is dropped.
 pub(super) type Dropped = Rc<Notify>;
 
 /// The viewers of a listener.

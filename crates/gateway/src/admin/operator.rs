@@ -170,8 +170,8 @@ impl Operator {
 }
 
 /// Whether the loops still run. If `tick` stalls, service levels freeze at their last value and requests pass as before, so
-/// nothing else would tell. The status says when the last tick ran, in the engine's time: if that time stands still
-/// between two looks that are far enough apart, the loops stand still.
+/// nothing else would show it. The status says when the last tick ran, in the engine's time: if that time stands still between
+/// two looks that are far enough apart, the loops stand still.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Pulse {
     /// The engine's time of the last tick, and when it was first seen.
@@ -179,8 +179,8 @@ pub(super) struct Pulse {
 }
 
 impl Pulse {
-    /// For how long no tick was seen, if that is a stall: five periods without one, and at least five seconds. It is too
-    /// early to tell at the first look.
+    /// For how long no tick was seen, if that is a stall: five periods without one, and at least five seconds. At the first
+    /// look it is too early to know.
     pub(super) fn look(&mut self, now: Instant, status: &Status) -> Option<Duration> {
         match self.last {
             Some((at, seen)) if at == status.at => {

@@ -43,7 +43,7 @@ pub(super) enum ShellFigures {
     Controller(ControllerFigures),
 }
 
-/// What only a gateway has: connections, servers, and what it can be told.
+/// What only a gateway has: connections, servers, and what an operator can order.
 #[derive(Clone, Debug)]
 pub(super) struct GatewayFigures {
     /// The servers of each upstream, by the plant's number.

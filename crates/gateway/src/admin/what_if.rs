@@ -45,7 +45,7 @@ pub enum WhatIfInput {
 pub struct WhatIfQuestion {
     /// How often each request of the log comes.
     pub scale: f64,
-    /// What the server can do, in requests a second at full quality, where neither the log nor the configuration tells.
+    /// What the server can do, in requests a second at full quality, where neither the log nor the configuration says it.
     pub capacity: Option<f64>,
     /// The host of requests whose line of the log names none.
     pub host: Option<String>,

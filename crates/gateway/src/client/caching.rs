@@ -1,4 +1,4 @@
-//! What a lighter level's response tells the caches between the gateway and a reader.
+//! What a lighter level's response says to the caches between the gateway and a reader.
 //!
 //! All levels of a page have one URL. A cache that keeps a lighter copy gives it to everybody who asks for the page, for as
 //! long as the server lets the page be kept. So a response of a level below the highest says
@@ -6,8 +6,8 @@
 //! decide for themselves.
 //!
 //! `Last-Modified` is one of them. Besides, a lighter copy is often younger than its page: a client that asked by the date of
-//! its copy would be told later that the page has not changed. `ETag` stays. It tells copies apart, and a client that has the
-//! lighter one need not be sent it again while the overload lasts.
+//! its copy would later get the answer that the page has not changed. `ETag` stays. It distinguishes copies, and a client that
+//! has the lighter one need not be sent it again while the overload lasts.
 //!
 //! `Accept-Ranges` becomes `none`: a client that resumed its download would join the beginning of one copy to the end of the
 //! other.
@@ -69,15 +69,15 @@ impl Caching {
         }
     }
 
-    /// Appends the lines that the rules add, and what caches are told in place of what did not pass.
+    /// Appends the lines that the rules add, and what is said to caches in place of what did not pass.
     pub(crate) fn finish(mut self, rules: &HeaderRules, out: &mut Vec<u8>) {
         if !self.is_lighter {
             return out.extend_from_slice(rules.lines());
         }
         let added = std::str::from_utf8(rules.lines()).unwrap_or_default();
         self.write_kept(&HeaderRules::default(), added, out);
-        let told: &[u8] = if self.no_store { b"no-store" } else { b"private, no-cache" };
-        write_field(out, b"cache-control", told);
+        let caching: &[u8] = if self.no_store { b"no-store" } else { b"private, no-cache" };
+        write_field(out, b"cache-control", caching);
         if self.had_ranges {
             write_field(out, RANGES, b"none");
         }
@@ -102,8 +102,8 @@ mod tests {
     #[test]
     fn a_lighter_copy_is_nothing_for_shared_caches() {
         let rules = HeaderRules::default();
-        let told = "ETag: \"a\"\r\nVary: accept\r\ncache-control: private, no-cache\r\n";
-        assert_eq!(written(true, PUBLIC, &rules), told);
+        let expected = "ETag: \"a\"\r\nVary: accept\r\ncache-control: private, no-cache\r\n";
+        assert_eq!(written(true, PUBLIC, &rules), expected);
         assert_eq!(written(false, PUBLIC, &rules), PUBLIC, "the highest level's stays as it is");
         let secret = "Cache-Control: private, No-Store\r\n";
         assert_eq!(written(true, secret, &rules), "cache-control: no-store\r\n");

@@ -7,7 +7,7 @@
 //! where its thread finds it, for deadlines and verdicts. [`buffers`] lends the memory of both, [`spill_files`] the files of
 //! those that are slow. [`pace`] says how slow a client may be, [`awaited_clients`] bounds what all clients that are waited for
 //! hold, [`early_body`] is what was read of a body before the engine decides, [`response_fields`] what a request asks of its
-//! response, and [`caching`] what a lighter level tells caches.
+//! response, and [`caching`] what a lighter level says to caches.
 
 pub(crate) mod awaited_clients;
 pub(crate) mod buffers;

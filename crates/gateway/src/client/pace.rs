@@ -7,7 +7,7 @@ const MIN_RATE: u64 = 1024;
 
 /// How many it must move while others wait for what it holds: its place at the upstream, or room in files that is scarce.
 const FLOOR_RATE: u64 = 16 * 1024;
-/// How long it may be slower than that. A client's kernel tells of what it took in steps of 64 KiB, which are four seconds.
+/// How long it may be slower than that. A client's kernel reports what it took in steps of 64 KiB, which are four seconds.
 const FLOOR_TIME: Duration = Duration::from_secs(10);
 
 /// How often a client whose bytes are in a file is looked at: whether room in files has become scarce.
@@ -71,7 +71,7 @@ impl Pace {
 
 /// How a client takes a response, by what its kernel has acknowledged.
 ///
-/// What its socket accepts would tell too little: the system accepts the next bytes once tens of kilobytes are gone, so that
+/// What its socket accepts would say too little: the system accepts the next bytes once tens of kilobytes are gone, so that
 /// a client of 2 KB a second would seem to stand still for longer than it may. A look at the socket costs a system call: it is
 /// made four times within the time limit, and only of a client that is waited for.
 #[derive(Debug)]

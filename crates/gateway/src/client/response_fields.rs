@@ -1,4 +1,4 @@
-//! What each response tells its client besides what it answers: whether the connection stays, and the level that was served.
+//! What each response says to its client besides what it answers: whether the connection stays, and the level that was served.
 
 use crate::http1::Version;
 use crate::http1::request::RequestHead;

@@ -61,7 +61,7 @@ impl Slot {
         self.idle_since.set(now.as_nanos().max(1));
     }
 
-    /// Since when it has waited so; `None` while it serves a request, and after it was told to end.
+    /// Since when it has waited so; `None` while it serves a request, and after it was signalled to end.
     pub(crate) fn idle_since(&self) -> Option<Instant> {
         Some(self.idle_since.get()).filter(|&since| since != 0).map(Instant::from_nanos)
     }

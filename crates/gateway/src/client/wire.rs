@@ -26,7 +26,7 @@ pub(crate) trait Wire {
         large: bool,
     ) -> Poll<io::Result<usize>>;
 
-    /// Ready once the client has left, where that can be told without a read.
+    /// Ready once the client has left, where that can be known without a read.
     fn poll_gone(&mut self, context: &mut Context<'_>) -> Poll<()>;
 
     /// Writes once from `outbox`; ready with nothing if the client has taken all of it.

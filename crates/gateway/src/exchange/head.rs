@@ -1,6 +1,6 @@
 //! A response's head on its way to the client, written anew: status line, hop-by-hop fields, mapped places, framing.
 //!
-//! `Via` is not added: it tells clients about the inside.
+//! `Via` is not added: it would show clients the inside.
 
 use super::response::ResponseTerms;
 use crate::client::caching::Caching;

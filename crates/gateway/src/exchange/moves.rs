@@ -355,11 +355,11 @@ impl<W: Wire> Exchange<'_, W> {
             self.cut_short = true;
             return None;
         }
-        let is_told_http2 = self.upstream.http2 && self.upstream.secured.is_none();
+        let speaks_configured_http2 = self.upstream.http2 && self.upstream.secured.is_none();
         let why = match fault {
             Fault::Malformed(why) => why,
             // So does a server of HTTP/1.1 to which HTTP/2 is spoken.
-            Fault::Silent if is_told_http2 => {
+            Fault::Silent if speaks_configured_http2 => {
                 "the upstream ended the connection without an answer of HTTP/2: if it speaks HTTP/1.1 there, `http2` must go"
             }
             Fault::Silent | Fault::CutShort | Fault::Absent => {

@@ -35,7 +35,7 @@ pub(crate) struct Progress {
     sends: Pace,
     /// How the client takes the response.
     takes: Taking,
-    /// The client owed bytes after the response had begun: nobody can tell which side waited for which.
+    /// The client owed bytes after the response had begun: it cannot be known which side waited for which.
     pub(super) goes_both_ways: bool,
 }
 
@@ -65,7 +65,7 @@ impl Progress {
         self.takes.accepted(bytes);
     }
 
-    /// The client is waited for; `unacknowledged` tells how much of what its socket accepted its kernel has not acknowledged.
+    /// The client is waited for; `unacknowledged` is how much of what its socket accepted its kernel has not acknowledged.
     pub(super) fn client_reads(
         &mut self,
         now: Instant,

@@ -55,7 +55,7 @@ impl AskedPlace<'_> {
         })
     }
 
-    /// The host that the upstream was told.
+    /// The host that the upstream was asked for.
     fn host(&self) -> &[u8] {
         let mut lines = self.sent.split(|&byte| byte == b'\n');
         let host = lines.find_map(|line| line.strip_prefix(b"host: "));

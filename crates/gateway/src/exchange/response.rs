@@ -3,7 +3,7 @@
 //! A response is read into a buffer with headroom. Once its head is complete, the head that the client gets is written
 //! in front of the body's first bytes, in place: head and body leave in one write, and the body is never copied. Bodies
 //! pass through framed as they came, but for two cases: HTTP/1.0 clients get chunks unwrapped, and a body that ends with
-//! the upstream's connection is put in chunks, so that the client can tell the body's end from an accident.
+//! the upstream's connection is put in chunks, so that the client can distinguish the body's end from an accident.
 
 use super::head::Incoming;
 use super::redirect::AskedPlace;
@@ -308,7 +308,7 @@ impl<'a> ResponseSide<'a> {
                 return Err(Fault::Absent);
             }
             if !self.head.is_interim() {
-                // The client is told now, before it sends its next request in vain.
+                // The client is informed now, before it sends its next request in vain.
                 self.terms.requested.keep_alive &= may_go_on;
                 let committed = self.commit(outbox, length);
                 if committed.is_err() {

@@ -188,7 +188,7 @@ pub(super) fn load(tree: &Tree, name: &[u8], known: Option<&Rc<Resource>>) -> Re
     Ok(Found::File(Rc::new(Resource { variants: variants.collect() })))
 }
 
-/// How many bytes of an image tell its format.
+/// How many bytes of an image determine its format.
 const PICTURE_HEAD: usize = 16;
 /// How many bytes of a page are searched for its encoding (WHATWG HTML, 13.2.3.2).
 const PRESCAN: usize = 1024;
@@ -208,7 +208,7 @@ fn open_copy(tree: &Tree, name: &[u8], copied: Copied, original: Stamp) -> Optio
     usable.then_some(Opened { copied, name, file, stamp })
 }
 
-/// Whether a file is a program's source, or a compressed copy of one (`config.php.gz`): its original tells what is in it, and
+/// Whether a file is a program's source, or a compressed copy of one (`config.php.gz`): its original shows what is in it, and
 /// without one its name does, because nothing here decompresses.
 fn is_source(tree: &Tree, name: &[u8], file: &File) -> bool {
     let original = encoding::without_codings(name);

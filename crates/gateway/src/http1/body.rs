@@ -303,11 +303,11 @@ impl Trailers {
         let is_reserved = fields.chain(reserved.own).any(|name| {
             name.len() == self.name_length && is_alike(&name.as_bytes()[..known], &self.name[..known])
         });
-        // A longer name is told by its beginning, as all are that begin with `x-forwarded-`.
+        // A longer name is recognized by its beginning, as all are that begin with `x-forwarded-`.
         let name = &self.name[..known];
         let is_known = match kind_of(name) {
             FieldKind::Other | FieldKind::LoadReport => false,
-            FieldKind::ToldByProxy => reserved.of_a_request,
+            FieldKind::SetByProxy => reserved.of_a_request,
             _ => true,
         };
         if is_reserved || is_known || is_of_the_head(name) {

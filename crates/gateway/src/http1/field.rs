@@ -36,7 +36,7 @@ pub enum FieldKind {
     XForwardedProto,
     XForwardedHost,
     /// `X-Real-IP`, and whatever else begins with `X-Forwarded-`: a proxy's word about its client, passed on from trusted ones.
-    ToldByProxy,
+    SetByProxy,
     /// `endpoint-load-metrics`: ORCA's report of load.
     LoadReport,
     /// `X-Plimsoll-Places`: a gateway's word to a server that decides itself, never passed on.
@@ -45,7 +45,7 @@ pub enum FieldKind {
     HopByHop,
 }
 
-/// What `name` means. An underscore counts as a dash: CGI does not tell them apart, so that a client's `X_Forwarded_For`
+/// What `name` means. An underscore counts as a dash: CGI does not distinguish them, so that a client's `X_Forwarded_For`
 /// would otherwise pass for the gateway's field. [`kind_as_named`] marks such a field as hop by hop.
 pub(crate) fn kind_of(name: &[u8]) -> FieldKind {
     let is = |known: &[u8]| {
@@ -58,7 +58,7 @@ pub(crate) fn kind_of(name: &[u8]) -> FieldKind {
         7 if is(b"upgrade") => FieldKind::Upgrade,
         8 if is(b"cdn-loop") => FieldKind::CdnLoop,
         9 if is(b"forwarded") => FieldKind::Forwarded,
-        9 if is(b"x-real-ip") => FieldKind::ToldByProxy,
+        9 if is(b"x-real-ip") => FieldKind::SetByProxy,
         10 if is(b"connection") => FieldKind::Connection,
         10 if is(b"keep-alive") => FieldKind::HopByHop,
         14 if is(b"content-length") => FieldKind::ContentLength,
@@ -70,20 +70,20 @@ pub(crate) fn kind_of(name: &[u8]) -> FieldKind {
         17 if is(b"x-forwarded-proto") => FieldKind::XForwardedProto,
         17 if is(b"transfer-encoding") => FieldKind::TransferEncoding,
         21 if is(b"endpoint-load-metrics") => FieldKind::LoadReport,
-        13.. if is(b"x-forwarded-") => FieldKind::ToldByProxy,
+        13.. if is(b"x-forwarded-") => FieldKind::SetByProxy,
         _ => FieldKind::Other,
     }
 }
 
 /// Whether a field of this name is a proxy's word about where a request is from, which counts from trusted proxies alone.
-pub fn is_told_by_proxies(name: &str) -> bool {
+pub fn is_set_by_proxies(name: &str) -> bool {
     matches!(
         kind_of(name.as_bytes()),
         FieldKind::Forwarded
             | FieldKind::XForwardedFor
             | FieldKind::XForwardedProto
             | FieldKind::XForwardedHost
-            | FieldKind::ToldByProxy
+            | FieldKind::SetByProxy
     )
 }
 
@@ -228,7 +228,7 @@ mod tests {
         assert_eq!(kind_of(b"hosts"), FieldKind::Other);
         assert_eq!(kind_of(b"my_header"), FieldKind::Other);
         for name in [&b"X-Real-IP"[..], b"x-forwarded-prefix", b"X-Forwarded-Port", b"x_forwarded_user"] {
-            assert_eq!(kind_of(name), FieldKind::ToldByProxy);
+            assert_eq!(kind_of(name), FieldKind::SetByProxy);
         }
         assert_eq!(kind_of(b"x-forwarded-"), FieldKind::Other);
     }

@@ -127,7 +127,7 @@ impl RequestHead {
         if path.is_empty() { "/" } else { path }
     }
 
-    /// Methods are told apart by case, but some servers take `head` for `HEAD`: its answer would have a body that nobody
+    /// Methods are distinguished by case, but some servers take `head` for `HEAD`: its answer would have a body that nobody
     /// expects. `TRACE` shows a page's script the fields that proxies added.
     fn check_method(&self, head: &[u8]) -> Result<(), Refusal> {
         match self.method.of(head) {
@@ -279,7 +279,7 @@ impl RequestHead {
     }
 }
 
-/// What the client is told about an error of httparse.
+/// What the client gets as an answer to an error of httparse.
 fn refusal_of(error: httparse::Error, head: &[u8]) -> Refusal {
     match error {
         httparse::Error::TooManyHeaders => Refusal::with(431, "too many fields"),

@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_told_in_any_case_and_with_underscores() {
+    fn names_are_recognized_in_any_case_and_with_underscores() {
         let rules = rules(&["x-plan"], &[]);
         for name in ["x-plan", "X-Plan", "X_PLAN"] {
             assert!(rules.drops(name.as_bytes()), "{name}");

@@ -1,6 +1,6 @@
 //! The frames that come in on a connection, seen by their heads alone: 9 bytes each, the rest is skipped.
 //!
-//! `h2` reads the same bytes and judges them. This meter only counts, and so knows what `h2` does not tell: how much of a
+//! `h2` reads the same bytes and judges them. This meter only counts, and so knows what `h2` does not report: how much of a
 //! frame or of a head is unfinished, and how many frames came that ask for nothing.
 
 /// The first bytes of a connection, before its first frame.
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_head_is_told_from_other_frames_that_are_unfinished() {
+    fn a_head_is_distinguished_from_other_frames_that_are_unfinished() {
         let mut meter = FrameMeter::default();
         let mut read = |bytes: &[u8]| {
             meter.read(bytes, |_| {});

@@ -166,7 +166,7 @@ fn register(
 /// Whether another connection can be accepted at once.
 fn is_anybody_waiting(socket: &socket2::Socket) -> bool {
     let mut looked = [PollFd::new(socket, PollFlags::IN)];
-    // If it cannot be told, the next accept tells.
+    // If it cannot be known here, the next accept shows it.
     poll(&mut looked, Some(&Timespec::default())).map_or(true, |ready| ready > 0)
 }
 

@@ -17,7 +17,7 @@ const SHARDS: usize = 16;
 /// The connections of all clients, and how many were turned away when they came.
 #[derive(Debug, Default)]
 pub(crate) struct ClientConnections {
-    /// A client's shard is told by a hash of its own, with a key that no client knows.
+    /// A client's shard is chosen by a hash of its own, with a key that no client knows.
     hasher: RandomState,
     shards: [Mutex<HashMap<IpAddr, u32>>; SHARDS],
     turned_away: [AtomicU64; TurnedAway::ALL.len()],

@@ -47,7 +47,7 @@ pub(crate) struct ShedState {
     /// Clients that were turned away lately, and until when they were told to stay away.
     told: Mutex<Vec<(IpAddr, Instant)>>,
     status: Mutex<Option<ShedStatus>>,
-    /// Why the set does not follow, until the operator was told.
+    /// Why the set does not follow, until it is logged.
     news: Mutex<Option<String>>,
 }
 

@@ -40,7 +40,7 @@ pub(crate) fn unix_nanoseconds<S: Serializer>(time: &SystemTime, serializer: S) 
     serializer.collect_str(&time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos())
 }
 
-/// What collectors call the gateway where no other name is told.
+/// What collectors call the gateway where no other name is configured.
 pub(crate) const SERVICE: &str = "plimsoll";
 
 /// The sender.
@@ -51,7 +51,7 @@ struct ServiceResource {
 
 impl ServiceResource {
     /// The gateway, under the name that the operator gives it. Several of that name, and the process that takes the place of
-    /// another, are told apart: their counters are not one.
+    /// another, are distinguished: their counters are not one.
     fn new(service: &str) -> Self {
         let name = Attribute::text("service.name", service);
         let instance = Attribute::text("service.instance.id", INSTANCE.as_str());

@@ -3,7 +3,7 @@
 //!
 //! Behind a proxy that is believed the address is not the client's: such connections always pass. So do those of Unix sockets,
 //! whose clients have none. Where the proxy's connection begins with a header of the PROXY protocol, the same is asked once
-//! that has told the client's address.
+//! that has given the client's address.
 
 use super::answer::write_rejection;
 use super::peer::is_in;
@@ -20,7 +20,7 @@ use std::time::Duration;
 pub(crate) fn admit(worker: &Worker, mut accepted: Accepted, scratch: &mut Vec<u8>) -> Option<Accepted> {
     let tables = worker.tables();
     let settings = &tables.settings;
-    if !is_told_by_address(settings, &accepted) {
+    if !is_known_by_address(settings, &accepted) {
         return Some(accepted);
     }
     let clients = &worker.shared.clients;
@@ -62,7 +62,7 @@ pub(super) fn rejected_for(
 }
 
 /// Whether the other end is the client itself.
-fn is_told_by_address(settings: &Settings, accepted: &Accepted) -> bool {
+fn is_known_by_address(settings: &Settings, accepted: &Accepted) -> bool {
     let peer = accepted.peer.to_canonical();
     matches!(accepted.io, DetachedSocket::Tcp(_))
         && !is_in(&settings.proxy_protocol, peer)

@@ -1,7 +1,7 @@
-//! The fields that tell an upstream where a request came from: `X-Forwarded-For`, `-Proto` and `-Host`, and `Forwarded`
+//! The fields that say to an upstream where a request came from: `X-Forwarded-For`, `-Proto` and `-Host`, and `Forwarded`
 //! (RFC 7239).
 //!
-//! What a trusted proxy says in the believed family of fields ([`RealIpHeader`]) is continued, and told in the other family
+//! What a trusted proxy says in the believed family of fields ([`RealIpHeader`]) is continued, and repeated in the other family
 //! too if upstreams get that one. The other family's own fields are dropped: a proxy that does not write them passes on what
 //! its client made up. From any other peer both are dropped and begun anew.
 
@@ -44,8 +44,8 @@ impl<'a> Outgoing<'a> {
             }
             // What stands before the client's own member the client may have made up.
             let member = self.peer.member(self.bytes, self.head, self.settings);
-            let told = |name| member.and_then(|member| parameter(member, name));
-            (told(b"proto="), told(b"host="))
+            let stated = |name| member.and_then(|member| parameter(member, name));
+            (stated(b"proto="), stated(b"host="))
         };
         out.extend_from_slice(self.peer.text.as_bytes());
         out.extend_from_slice(b"\r\n");

@@ -35,7 +35,7 @@ pub(crate) struct Outgoing<'a> {
     pub mark: &'a LoopMark,
     /// Its place in a trace, where the gateway takes part in traces.
     pub trace: Option<&'a TraceContext>,
-    /// What a server that decides itself is told of the gateway's places there.
+    /// What is reported to a server that decides itself of the gateway's places there.
     pub places: Option<PlaceLoad>,
 }
 
@@ -60,7 +60,7 @@ impl Outgoing<'_> {
             let name = field.name.of(self.bytes);
             let passes = match field.kind {
                 FieldKind::Other | FieldKind::LoadReport | FieldKind::CdnLoop => !self.is_replaced(name),
-                FieldKind::ToldByProxy => self.peer.trusted && !self.is_replaced(name),
+                FieldKind::SetByProxy => self.peer.trusted && !self.is_replaced(name),
                 FieldKind::Upgrade => head.upgrade,
                 FieldKind::Expect => head.expects_continue,
                 _ => false,
@@ -112,7 +112,7 @@ impl Outgoing<'_> {
     }
 
     /// Whether a field is to go no further. A range of a lighter copy is none of the page whose beginning its client may have.
-    /// It counts only beside `If-Range`, which tells the two apart.
+    /// It counts only beside `If-Range`, which distinguishes the two.
     fn is_replaced(&self, name: &[u8]) -> bool {
         let is_condition = |field: &Field| is_alike(field.name.of(self.bytes), b"if-range");
         if self.is_lighter && is_alike(name, b"range") && !self.head.fields.iter().any(is_condition) {

@@ -31,7 +31,7 @@ const READY: Duration = Duration::from_secs(1);
 /// How long a client may still send after its last response, from when it last sent something.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// What a load balancer gets that nobody has told the gateway of.
+/// What a load balancer gets that is not configured.
 const UNKNOWN_PROXY: Refusal = Refusal::bad(proxy_header::UNEXPECTED);
 
 #[derive(Debug, Default)]
@@ -172,7 +172,7 @@ impl SlotGuard {
         let (taken_by, sent_by) = (self.worker.after(timeouts.send), self.worker.after(timeouts.body_idle));
         self.slot.arm(Some(self.worker.after(LINGER)));
         poll_fn(|context| match Pin::new(&mut io).poll_shutdown(context) {
-            // A client that takes nothing is not told by TLS that no more comes.
+            // To a client that takes nothing TLS does not say that no more comes.
             Poll::Pending if !self.slot.expired() => Poll::Pending,
             _ => Poll::Ready(()),
         })

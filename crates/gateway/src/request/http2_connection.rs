@@ -2,7 +2,7 @@
 //!
 //! The connection's task moves frames and accepts streams. What a request is put to, how it is answered and how slow its
 //! client may be is the [`lifecycle`](super::lifecycle)'s affair, as it is on a socket of HTTP/1.1. The connection has the
-//! deadlines that no stream has: to begin, to finish a head, to be idle, and to leave once it was told to.
+//! deadlines that no stream has: to begin, to finish a head, to be idle, and to leave once it was asked to.
 //!
 //! | it ends | how |
 //! |---|---|
@@ -44,7 +44,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 /// What of a stream's response may be on its way to the socket.
 const SEND_BUFFER: usize = 2 * LARGE;
-/// How long a connection that was told to end has for its last frames.
+/// How long a connection that was asked to end has for its last frames.
 const LINGER: Duration = Duration::from_secs(1);
 
 /// About what a connection holds, what more it holds over TLS, and what each stream that is open adds to it: its task, its way,
@@ -63,7 +63,7 @@ const AT_ONCE: usize = 8;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Open,
-    /// The connection was told to end: streams under way are finished.
+    /// The connection was asked to end: streams under way are finished.
     Leaving,
     /// The connection ends, whatever is under way.
     Closing,
@@ -366,7 +366,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Streams<'_, T> {
         }
     }
 
-    /// Tells the client to send no more requests.
+    /// Asks the client to send no more requests.
     fn leave(&mut self) -> Look {
         self.state = State::Leaving;
         self.idle_since = None;

@@ -54,7 +54,7 @@ impl Peer {
                 self.trusted && settings.real_ip_header == RealIpHeader::XForwardedFor
             }
             FieldKind::Forwarded => self.trusted && settings.real_ip_header == RealIpHeader::Forwarded,
-            FieldKind::ToldByProxy => self.trusted,
+            FieldKind::SetByProxy => self.trusted,
             _ => true,
         }
     }
@@ -64,7 +64,7 @@ impl Peer {
         self.trusted = is_in(trusted_proxies, self.address);
     }
 
-    /// The scheme of the URLs that the client asks for, as far as its connection tells.
+    /// The scheme of the URLs that the client asks for, as far as its connection shows.
     pub(crate) fn scheme(&self) -> &'static [u8] {
         if self.is_secure { b"https" } else { b"http" }
     }
@@ -117,15 +117,15 @@ impl Peer {
         (client, last)
     }
 
-    /// Whether the client's own connection speaks TLS, as far as this gateway or a trusted proxy tells.
+    /// Whether the client's own connection speaks TLS, as far as this gateway sees or a trusted proxy says.
     pub(super) fn is_client_secure(&self, bytes: &[u8], head: &RequestHead, settings: &Settings) -> bool {
         let proto = match settings.real_ip_header {
             _ if self.is_secure => return true,
             RealIpHeader::XForwardedFor => {
                 let mut fields = head.fields.iter();
-                let told = fields.find(|field| self.trusted && field.kind == FieldKind::XForwardedProto);
+                let proto = fields.find(|field| self.trusted && field.kind == FieldKind::XForwardedProto);
                 // Each proxy may have added what it saw; the first is how the client came.
-                told.and_then(|field| field.value.of(bytes).split(|&byte| byte == b',').next())
+                proto.and_then(|field| field.value.of(bytes).split(|&byte| byte == b',').next())
             }
             RealIpHeader::Forwarded => {
                 self.member(bytes, head, settings).and_then(|member| parameter(member, b"proto="))

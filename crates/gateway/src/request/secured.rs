@@ -1,4 +1,4 @@
-//! Requests that come without TLS where they should come with it, and what clients with TLS are told of that.
+//! Requests that come without TLS where they should come with it, and what clients with TLS are sent about that.
 
 use super::answer::write_start;
 use super::lifecycle::{Next, Way};

@@ -4,7 +4,7 @@
 //! connections served, verdicts delivered to the requests that they are about, and control periods on time.
 //!
 //! Each worker [`thread`] accepts connections ([`acceptor`]), gives each to the thread that is to serve it, and acts on its
-//! messages. The [`ticker`] thread runs the control loops, and tells them how busy the [`processors`] are. Settings in force
+//! messages. The [`ticker`] thread runs the control loops, and gives them how busy the [`processors`] are. Settings in force
 //! are replaced by [`reload`], and by [`readdress`] where a name has other addresses than before.
 
 mod acceptor;

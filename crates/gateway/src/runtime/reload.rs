@@ -182,7 +182,7 @@ fn sections(old: &Settings, new: &Settings) -> Vec<&'static str> {
         forwarded,
         report,
         rejection,
-        // Those of sites are told by site.
+        // Those of sites are reported by site.
         access_log: AccessLogSettings { form, target, sites: _ },
         traces,
         limits,
@@ -197,7 +197,7 @@ fn sections(old: &Settings, new: &Settings) -> Vec<&'static str> {
         kernel_shed: _,
         hash_seed: _,
         hash_seed_from: _,
-        // What differs in these is told by upstream and by site.
+        // What differs in these is reported by upstream and by site.
         backends: _,
         rewrites: _,
         headers: _,

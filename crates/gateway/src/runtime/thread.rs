@@ -41,7 +41,7 @@ impl Worker {
         true
     }
 
-    /// Runs until the thread is told to stop. Must be called in a local runtime.
+    /// Runs until the thread is signalled to stop. Must be called in a local runtime.
     pub(crate) async fn run(self: Rc<Self>, listeners: Vec<Listening>) {
         for listener in listeners {
             tokio::task::spawn_local(acceptor::run(self.clone(), listener));

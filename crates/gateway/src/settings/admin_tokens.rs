@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 /// The tokens of the admin listener, any of which counts. There are none by default: everybody may ask.
 ///
-/// The tokens' hashes are kept and compared, so that the time that it takes tells nothing about a token.
+/// The tokens' hashes are kept and compared, so that the time that it takes reveals nothing about a token.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AdminTokens(Vec<[u8; 32]>);
 

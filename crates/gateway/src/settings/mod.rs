@@ -74,7 +74,7 @@ pub struct Settings {
     pub rejection: Rejection,
     /// Where requests are written down.
     pub access_log: AccessLogSettings,
-    /// Which requests are traced, and where that is told; `None` if the gateway takes no part in traces.
+    /// Which requests are traced, and where traces are sent; `None` if the gateway takes no part in traces.
     pub traces: Option<TraceSettings>,
     /// Where metrics are pushed; `None` if they are only read.
     pub metrics: Option<MetricsSettings>,
@@ -135,7 +135,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Where the admin listener is where none is told.
+    /// Where the admin listener is where none is configured.
     pub const ADMIN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9090);
 
     /// The request header that has the name in the client's certificate, in lower case.
@@ -182,7 +182,7 @@ pub enum RealIpHeader {
     Forwarded,
 }
 
-/// Which request fields tell the upstream where a request came from.
+/// Which request fields say to the upstream where a request came from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ForwardedFields {
     /// `X-Forwarded-For`, `-Proto` and `-Host`.
@@ -205,7 +205,7 @@ impl ForwardedFields {
     }
 }
 
-/// The response header that tells level and reason.
+/// The response header that shows level and reason.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Report {
     /// On which responses.

@@ -25,7 +25,7 @@ const AGAIN: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(4)];
 /// How long the end of the gateway waits for what is still in the queue.
 const FINISH: Duration = Duration::from_secs(2);
 
-/// Which requests are traced, and where that is told.
+/// Which requests are traced, and where traces are sent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TraceSettings {
     /// Where the collector takes traces: OTLP over HTTP, `http://127.0.0.1:4318/v1/traces`.
@@ -69,7 +69,7 @@ pub(crate) struct TraceExporter {
 #[derive(Debug)]
 struct ExporterState {
     counts: Arc<ExportCounts>,
-    /// Why batches are lost, until the operator was told.
+    /// Why batches are lost, until it is logged.
     news: TroubleNews,
 }
 

@@ -1,4 +1,4 @@
-//! Traces: what distributed tracing learns of requests, told beside the requests' way.
+//! Traces: what distributed tracing learns of requests, reported beside the requests' way.
 //!
 //! In: a request's `traceparent`, and what the access log knows of the request once it has ended. Out: the `traceparent` that
 //! its server gets, and spans for a collector of OpenTelemetry. Without traces both fields pass as the client sent them.

@@ -15,7 +15,7 @@ use crate::access_log::format::Line;
 use crate::otlp::Attribute;
 use std::time::SystemTime;
 
-/// The methods that have a name of their own; others are told under a name for all, since a name is what tools group by.
+/// The methods that have a name of their own; others are reported under a name for all, since a name is what tools group by.
 const METHODS: [&str; 8] = ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "QUERY"];
 
 /// Values of a query that are secrets, by OpenTelemetry's list.

@@ -95,7 +95,7 @@ impl Socket {
     pub(crate) fn poll_read_ready(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {
             Socket::Plain(io) => io.poll_read_ready(context),
-            // Bytes that came earlier may lie decrypted, or nobody has looked yet: only a read tells.
+            // Bytes that came earlier may lie decrypted, or nobody has looked yet: only a read shows it.
             Socket::Unregistered(_) | Socket::Tls(_) | Socket::Http2(_) => Poll::Ready(Ok(())),
         }
     }
@@ -106,7 +106,7 @@ impl Socket {
         self.plain().map_or(Poll::Ready(Ok(())), |io| io.poll_write_ready(context))
     }
 
-    /// Whether an idle connection has nothing to read and no end. Without TLS the selector's last word tells, without a
+    /// Whether an idle connection has nothing to read and no end. Without TLS the selector's last word says it, without a
     /// system call. The look is not charged to the task: once that has spent its budget, every socket seems quiet to it.
     pub(crate) fn is_quiet(&mut self) -> bool {
         let look = unconstrained(poll_fn(|context| {
@@ -121,7 +121,7 @@ impl Socket {
         pin!(look).poll(&mut Context::from_waker(Waker::noop())) == Poll::Ready(true)
     }
 
-    /// Whether the system has bytes for it, or an end, that nobody has read. The streams of HTTP/2 are told apart anyhow.
+    /// Whether the system has bytes for it, or an end, that nobody has read. The streams of HTTP/2 are distinguished anyhow.
     pub(crate) fn has_come(&self) -> bool {
         self.plain().is_some_and(PlainSocket::has_come)
     }

@@ -106,7 +106,7 @@ impl Checks {
 }
 
 impl DueCheck {
-    /// Makes the check, and tells what it found.
+    /// Makes the check, and reports what it found.
     pub(crate) async fn run(self, clock: Clock) {
         let asked = tokio::time::timeout(self.rule.timeout, self.ask()).await;
         self.under_way.set(false);

@@ -27,7 +27,7 @@ pub(crate) struct Secured {
 #[derive(Debug, Default)]
 struct TlsFault {
     why: Option<String>,
-    is_told: bool,
+    is_logged: bool,
 }
 
 impl Secured {
@@ -42,7 +42,7 @@ impl Secured {
     /// Why handshakes fail, if that is news.
     pub(crate) fn take_news(&self) -> Option<String> {
         let mut fault = lock(&self.fault);
-        let is_news = !std::mem::replace(&mut fault.is_told, true);
+        let is_news = !std::mem::replace(&mut fault.is_logged, true);
         fault.why.clone().filter(|_| is_news)
     }
 
@@ -59,7 +59,7 @@ impl Secured {
             Err(error) => {
                 let why = Some(reason::of_handshake(&error));
                 if fault.why != why {
-                    *fault = TlsFault { why, is_told: false };
+                    *fault = TlsFault { why, is_logged: false };
                 }
                 Err(error)
             }

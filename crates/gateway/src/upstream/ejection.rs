@@ -17,7 +17,7 @@
 //! everywhere ejects nobody. And such an ejection leaves at least half of the servers in use: errors may be the requests' own
 //! fault. Both are checked in one step, under the lock that guards the roster.
 //!
-//! **What is over tells nothing new.** Requests that began before an ejection fail together, and count once.
+//! **What is over says nothing new.** Requests that began before an ejection fail together, and count once.
 //!
 //! **If all are out, all are used** ([`choose`](super::choice::choose)); so the only server of an upstream is always used. The
 //! first ejected one that answers is in use again. One that is down goes on until its checks succeed.

@@ -67,7 +67,7 @@ pub(crate) struct ConnectOptions {
 }
 
 impl Upstream {
-    /// A connection for a request in service. `failed` is told each server that accepts none.
+    /// A connection for a request in service. `failed` is called with each server that accepts none.
     pub(crate) async fn acquire(
         &self,
         options: ConnectOptions,

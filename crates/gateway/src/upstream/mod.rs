@@ -5,9 +5,9 @@
 //!
 //! [`failover`] gives a request its connection, to another of the [`servers`] where one cannot be reached: [`choice`] says to
 //! which [`server`], [`ejection`] which of them are in use, by the [`trouble`] that requests and [`checks`] met,
-//! [`retry_budget`] whether another may be tried, [`server_log`] what the log was told of them. [`pool`] owns the connections
-//! of all threads, and [`connect`] begins them. [`load_report`] reads what servers report, and [`forwarding_loop`] finds
-//! requests that an upstream leads back here.
+//! [`retry_budget`] whether another may be tried, [`server_log`] what was logged of them. [`pool`] owns the connections of all
+//! threads, and [`connect`] begins them. [`load_report`] reads what servers report, and [`forwarding_loop`] finds requests that
+//! an upstream leads back here.
 //!
 //! Not here: what is sent and received on a connection (`exchange`).
 

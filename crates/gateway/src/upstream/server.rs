@@ -27,7 +27,7 @@ pub(crate) struct Server {
     out_until: AtomicU64,
     /// When it came into use and for how long it grows from there to its whole share; both 0 once it has that.
     starting: [AtomicU64; 2],
-    /// How often it was taken out of use. What a request met that began before the last time tells nothing new.
+    /// How often it was taken out of use. What a request met that began before the last time says nothing new.
     ejections: AtomicU32,
     errors_in_row: AtomicU32,
     busy: AtomicU32,

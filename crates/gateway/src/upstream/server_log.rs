@@ -1,4 +1,4 @@
-//! What the operator's log was told of a server, so that a server that comes and goes does not fill it.
+//! What was logged of a server, so that a server that comes and goes does not fill it.
 //!
 //! A server that goes out of use is reported at once, and so is its return. A server that changes again soon is reported
 //! only after a pause. The pause doubles with each line, and is as it was once the server has been quiet for that long: a
@@ -17,12 +17,12 @@ pub(super) struct Said {
     ejections: u32,
     at: Instant,
     pause: Duration,
-    /// Whether the return after the last line may be told at once.
+    /// Whether the return after the last line may be logged at once.
     owes_return: bool,
 }
 
 impl Said {
-    /// Whether the state of a server is to be told now: how often it was ejected since the last line.
+    /// Whether the state of a server is to be logged now: how often it was ejected since the last line.
     pub(super) fn take(&mut self, now: Instant, is_out: bool, ejections: u32) -> Option<u32> {
         if is_out == self.is_out {
             return None;
@@ -74,7 +74,7 @@ mod tests {
         }
         let first_minutes = lines.iter().filter(|second| **second < 300).count();
         assert!(first_minutes <= 8 && lines.len() <= 14, "{lines:?}");
-        assert!(lines.iter().any(|second| *second > 2400), "it goes on to be told: {lines:?}");
+        assert!(lines.iter().any(|second| *second > 2400), "it goes on to be logged: {lines:?}");
         assert!(counted > 700, "each ejection is counted in some line: {counted}");
     }
 }

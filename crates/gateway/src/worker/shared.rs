@@ -31,7 +31,7 @@ pub(crate) struct Shared {
     pub tls: TlsServer,
     pub floods: EndedConnections,
     pub clients: Arc<ClientConnections>,
-    /// How often no descriptor was left for a connection that came, and what the operator was told of that.
+    /// How often no descriptor was left for a connection that came, and what was logged of that.
     pub unaccepted: (AtomicU64, RareNews),
     /// Clients that the system is to turn away for a while.
     pub shed: Arc<ShedState>,
@@ -67,7 +67,7 @@ impl Shared {
     }
 }
 
-/// How often a gateway was told to reload, and since when its settings have been in force.
+/// How often a gateway was asked to reload, and since when its settings have been in force.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reloads {
     /// Reloads that were applied, also if they changed nothing.

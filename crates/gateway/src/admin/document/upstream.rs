@@ -12,12 +12,12 @@ document! {
         name: &'a str = &plant.name,
         /// How many requests it works on at once: of the share that is there.
         workers: u32 = plant.workers,
-        /// Whether that number was found; null if it was told.
+        /// Whether that number was found; null if it is configured.
         workers_found: Option<bool> = plant.workers_found,
         /// The most requests in service at once; null in a controller, since what its server takes is in service.
         limit: Option<u32> = roster.map(|_| plant.limit),
-        /// Why no more: `refusals`, `outage`, `search`, `reported`, `promises`; null where the limit is the one that was
-        /// told, and where it is null.
+        /// Why no more: `refusals`, `outage`, `search`, `reported`, `promises`; null where the limit is the one that is
+        /// configured, and where it is null.
         limit_reason: Option<&'static str> = plant.limit_reason.filter(|_| roster.is_some()).map(LimitReason::as_str),
         /// The share of it that is there, by its servers in use.
         available: f64 = plant.available,
@@ -43,8 +43,8 @@ document! {
         unfinished_seconds: Option<f64> = plant.unfinished_seconds,
         /// The mean service time of the last control period; 0 if nothing was served.
         service_time_seconds: f64 = plant.service_time.as_secs_f64(),
-        /// What a gateway tells a server that decides itself of its places there, in either of them; null where nothing is
-        /// told.
+        /// What a gateway reports to a server that decides itself of its places there, in either of them; null where nothing is
+        /// reported.
         places: Option<PlacesDocument> = plant.places.as_ref().map(PlacesDocument::new),
         /// The servers; a folder has none. This and what follows is null in a controller, which runs inside the server.
         servers: Option<Vec<ServerDocument<'a>>> =
@@ -61,14 +61,14 @@ document! {
 }
 
 document! {
-    /// What part of a gateway's places at a server that decides itself is taken, as the gateway tells it with each request.
-    PlacesDocument(told: &PlacesStatus) {
+    /// What part of a gateway's places at a server that decides itself is taken, as the gateway reports it with each request.
+    PlacesDocument(places: &PlacesStatus) {
         /// The part; more than 1 while the gateway turns requests away.
-        taken: f64 = told.taken,
-        /// In the server: how long ago it was told, at the end of the last control period; null in the gateway.
-        reported_seconds_ago: Option<f64> = told.heard.map(|heard| heard.age.as_secs_f64()),
+        taken: f64 = places.taken,
+        /// In the server: how long ago it was reported, at the end of the last control period; null in the gateway.
+        reported_seconds_ago: Option<f64> = places.heard.map(|heard| heard.age.as_secs_f64()),
         /// In the server: the part by which the load line is lowered for it; null in the gateway.
-        set_point_reduction: Option<f64> = told.heard.map(|heard| heard.set_point_reduction),
+        set_point_reduction: Option<f64> = places.heard.map(|heard| heard.set_point_reduction),
     }
 }
 

@@ -1,9 +1,9 @@
 //! What a gateway or a controller remembers for its operator: since when each promise is kept or missed, what became of
 //! requests in the last ten seconds, and the last things that happened, such as a reload or an upstream that does not answer.
 //!
-//! The journal is told by looking at the status: each quarter of a second by the process that runs the gateway, after each of
-//! its ticks by a controller, and each second while somebody watches. Nothing is counted here, and no request waits for it. It
-//! keeps [`KEPT`] events and eleven rows of counts.
+//! The journal is written by looking at the status: each quarter of a second by the process that runs the gateway, after each
+//! of its ticks by a controller, and each second while somebody watches. Nothing is counted here, and no request waits for it.
+//! It keeps [`KEPT`] events and eleven rows of counts.
 //!
 //! A promise gets worse at once and better after [`CALM`], so that one that wavers is not news each second; one that was idle
 //! is judged at once.

@@ -183,7 +183,7 @@ fn load_line(
 
 /// What is said where the levels of a server hold less than its line, since a gateway before it has its places taken.
 fn lowered_for_places(plant: &PlantStatus) -> String {
-    let heard = plant.places.and_then(|told| told.heard);
+    let heard = plant.places.and_then(|places| places.heard);
     let lowered = heard.filter(|heard| heard.set_point_reduction >= LEAST_REDUCTION).map(|heard| {
         let held = plant.set_point * (1.0 - heard.set_point_reduction);
         format!("; its levels hold {held:.2}, since the gateway before it has its places taken")

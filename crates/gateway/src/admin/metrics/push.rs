@@ -20,7 +20,7 @@ const FINISH: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]
 pub(crate) struct MetricsPusher {
-    /// Why figures were not taken, until the operator was told.
+    /// Why figures were not taken, until it is logged.
     news: Arc<TroubleNews>,
     thread: Background,
 }

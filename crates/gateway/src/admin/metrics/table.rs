@@ -74,10 +74,10 @@ metrics! {
     "plimsoll_bias", "What the integral part of the law adds to the set point.", Plants(|own| own.bias);
     "plimsoll_set_point_reduction", "By what part the load line is lowered for delays that are missed.",
         Plants(|own| own.set_point_reduction);
-    "plimsoll_places_taken_ratio", "Part of its places at the upstream that a gateway tells a server that decides itself to be taken; above 1 while it turns requests away.",
-        Plants(|own| own.places.map(|told| told.taken));
+    "plimsoll_places_taken_ratio", "Part of its places at the upstream that a gateway reports as taken to a server that decides itself; above 1 while it turns requests away.",
+        Plants(|own| own.places.map(|places| places.taken));
     "plimsoll_places_set_point_reduction", "By what part the server lowers its load line for the places that a gateway before it has taken.",
-        Plants(|own| own.places.and_then(|told| told.heard).map(|heard| heard.set_point_reduction));
+        Plants(|own| own.places.and_then(|places| places.heard).map(|heard| heard.set_point_reduction));
     "plimsoll_response_time_override", "1 while the upstream is slower than its limit and counts as full.",
         Plants(|own| own.response_time_override);
     "plimsoll_service_time_seconds", "Mean service time in the last control period.",

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 const FIGURES: ControllerFigures =
     ControllerFigures { lanes: 256, attached: 4, deaths: 2, returned: 7, listen_queue: Some(31) };
 
-/// The sample inside its server, to which a gateway tells of its places.
+/// The sample inside its server, to which a gateway reports its places.
 fn inside() -> Status {
     let mut status = sample();
     let heard = HeardPlaces { age: Duration::from_millis(250), set_point_reduction: 0.125 };
@@ -90,15 +90,15 @@ fn the_metrics_of_a_controller_are_those_of_a_gateway_without_what_only_a_gatewa
 }
 
 #[test]
-fn what_a_gateway_tells_of_its_places_is_in_its_own_figures_without_a_reduction() {
+fn what_a_gateway_reports_of_its_places_is_in_its_own_figures_without_a_reduction() {
     let mut status = sample();
     status.plants[0].places = Some(PlacesStatus { taken: 0.875, heard: None });
     let text = render_metrics(&status);
     assert!(text.contains("\nplimsoll_places_taken_ratio{upstream=\"origin\"} 0.875\n"), "{text}");
     assert!(!text.contains("plimsoll_places_set_point_reduction"), "{text}");
-    let told = "\"places\":{\"taken\":0.875,\"reported_seconds_ago\":null,\"set_point_reduction\":null}";
-    assert!(status_line(&status).contains(told));
-    assert!(!render_metrics(&sample()).contains("plimsoll_places"), "nothing is told");
+    let reported = "\"places\":{\"taken\":0.875,\"reported_seconds_ago\":null,\"set_point_reduction\":null}";
+    assert!(status_line(&status).contains(reported));
+    assert!(!render_metrics(&sample()).contains("plimsoll_places"), "nothing is reported");
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn started(tokens: AdminTokens) -> ControllerDesk {
 }
 
 #[test]
-fn the_listener_of_a_controller_answers_with_what_was_told_last() {
+fn the_listener_of_a_controller_answers_with_what_was_reported_last() {
     let desk = started(AdminTokens::default());
     let get = |path: &str| ask(desk.address(), &format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n"));
     assert!(get("/healthz").ends_with("\r\n\r\nok\n"));
@@ -152,7 +152,7 @@ fn the_listener_of_a_controller_answers_with_what_was_told_last() {
     let mut later = inside();
     later.at += Duration::from_secs(1);
     later.classes[0].counts.arrivals = 101;
-    desk.tell(later, ControllerFigures { attached: 5, ..FIGURES });
+    desk.report(later, ControllerFigures { attached: 5, ..FIGURES });
     let text = get("/metrics");
     assert!(text.contains("\nplimsoll_controller_attached_processes 5\n"), "{text}");
     assert!(text.contains("\nplimsoll_arrivals_total{site=\"shop\",class=\"default\"} 101\n"), "{text}");

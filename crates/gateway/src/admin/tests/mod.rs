@@ -276,7 +276,7 @@ fn routes() {
 fn a_stall_is_a_tick_that_does_not_come() {
     let (mut pulse, start, mut status) = (Pulse::default(), Instant::now(), sample());
     let after = |seconds| start + Duration::from_secs(seconds);
-    assert_eq!(pulse.look(start, &status), None, "the first look cannot tell");
+    assert_eq!(pulse.look(start, &status), None, "the first look cannot know");
     assert_eq!(pulse.look(after(5), &status), None);
     assert_eq!(pulse.look(after(6), &status), Some(Duration::from_secs(6)));
     status.at += Duration::from_secs(1);

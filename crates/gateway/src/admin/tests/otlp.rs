@@ -30,8 +30,8 @@ fn a_collector_gets_the_metrics_of_the_page() {
         for (point, line) in points.iter().zip(samples) {
             let shown: f64 = line.rsplit_once(' ').unwrap().1.parse().unwrap();
             let number = |value: &Value| value.as_str().map_or(value.as_f64(), |text| text.parse().ok());
-            let told = ["asInt", "asDouble", "count"].iter().find_map(|form| number(&point[form])).unwrap();
-            assert!((told - shown).abs() <= 1e-9 * shown.abs() || told == shown, "{line}: {point}");
+            let sent = ["asInt", "asDouble", "count"].iter().find_map(|form| number(&point[form])).unwrap();
+            assert!((sent - shown).abs() <= 1e-9 * shown.abs() || sent == shown, "{line}: {point}");
             assert_eq!(point["startTimeUnixNano"], "1000000000");
             numbers += 1;
         }

@@ -1,7 +1,7 @@
 //! A stream of an HTTP/2 connection as a client's wire: one request, its response, and nothing behind them.
 //!
 //! [`incoming`] brings the request's body into the inbox, [`outgoing`] takes the response out of the outbox, both framed as
-//! upstreams of HTTP/1.1 frame them; a [`chunk`] tells when its bytes have reached the socket.
+//! upstreams of HTTP/1.1 frame them; a [`chunk`] reports when its bytes have reached the socket.
 
 mod chunk;
 mod incoming;

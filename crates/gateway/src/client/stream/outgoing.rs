@@ -42,7 +42,7 @@ pub(super) struct ResponseFrames {
     flight: Rc<Flight>,
     /// Bytes on their way that were counted when they were taken.
     counted: u64,
-    /// The connection's, which is told of each message that passes.
+    /// The connection's meter, to which each message that passes is reported.
     meter: Rc<Meter>,
     turns: Rc<Turns>,
 }

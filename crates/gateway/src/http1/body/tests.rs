@@ -41,9 +41,9 @@ fn fields_of_the_head_are_no_trailers() {
     }
 }
 
-/// What tells of the client behind a proxy is refused in requests, however long its name is; a server may say what it likes.
+/// A field about the client behind a proxy is refused in requests, however long its name is; a server may say what it likes.
 #[test]
-fn a_client_tells_nothing_of_itself_in_trailers() {
+fn a_client_says_nothing_of_itself_in_trailers() {
     for (name, is_good) in [
         ("x-forwarded-prefix", false),
         ("X-Forwarded-Client-Certificate", false),

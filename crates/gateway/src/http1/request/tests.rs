@@ -103,7 +103,7 @@ fn rules_see_the_normal_path_and_the_fields_that_are_passed_on() {
     assert_eq!(head.rule_path(next), "/caf\u{e9}");
 }
 
-/// Every attempt must be refused, with the status that tells the client what is wrong.
+/// Every attempt must be refused, with the status that says what is wrong.
 const ATTEMPTS: &[(u16, &str)] = &[
     // Both lengths, repeated lengths, lengths that are no numbers.
     (400, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n"),

@@ -23,7 +23,7 @@ use std::time::Duration;
 const NFT: [&str; 3] = ["nft", "/usr/sbin/nft", "/sbin/nft"];
 
 /// What the kernel's headers (`linux/netlink.h`, `linux/netfilter/nf_tables.h`) say of a message that asks for a table, and of
-/// the one that tells of it.
+/// the one that describes it.
 const HEADER: usize = 16;
 const FAMILY: usize = 4;
 const TABLE: u16 = 10 << 8;
@@ -59,7 +59,7 @@ impl ShedTable {
         run(&self.made()).map(drop)
     }
 
-    /// Removes it, if it is this process's own. Nobody is left to be told if it cannot be; entries end by themselves.
+    /// Removes it, if it is this process's own. Nobody is left to report it to if that fails; entries end by themselves.
     pub(super) fn remove_own(&self) {
         let ShedTable { name, owner, .. } = self;
         let _ = run(&format!("delete chain inet {name} {owner}\ndelete table inet {name}\n"));

@@ -76,7 +76,7 @@ fn hop_by_hop_fields_stay_and_spoofed_ones_go() {
 }
 
 #[test]
-fn an_upstream_with_a_host_of_its_own_is_asked_for_it_and_told_the_clients() {
+fn an_upstream_with_a_host_of_its_own_is_asked_for_it_and_given_the_clients() {
     let (text, settings) = ("GET / HTTP/1.1\r\nHost: shop.example\r\n\r\n", Settings::default());
     let own_host = Some("app.internal");
     let written = written("1.2.3.4", text, &settings, |plain, out| Outgoing { own_host, ..plain }.write(out));
@@ -127,7 +127,7 @@ fn the_field_that_the_proxy_does_not_write_is_dropped() {
 }
 
 #[test]
-fn proto_and_host_are_told_by_the_proxy_and_not_by_its_client() {
+fn proto_and_host_are_given_by_the_proxy_and_not_by_its_client() {
     let settings = Settings {
         trusted_proxies: vec![network("1.2.3.0", 24)],
         real_ip_header: RealIpHeader::Forwarded,
@@ -143,13 +143,13 @@ fn proto_and_host_are_told_by_the_proxy_and_not_by_its_client() {
     // A client asks for a host of any name, which the proxy quotes.
     let text = "GET / HTTP/1.1\r\nHost: h\r\nForwarded: for=203.0.113.9;host=\"a,b;proto=https;for=1.1.1.1\";proto=http\r\n\r\n";
     let written = forwarded("1.2.3.4", text, &settings, None);
-    let told = "\r\nx-forwarded-for: 203.0.113.9, 1.2.3.4\r\nx-forwarded-proto: http\r\n\
+    let fields = "\r\nx-forwarded-for: 203.0.113.9, 1.2.3.4\r\nx-forwarded-proto: http\r\n\
                 x-forwarded-host: a,b;proto=https;for=1.1.1.1\r\n\r\n";
-    assert!(written.ends_with(told), "{written}");
+    assert!(written.ends_with(fields), "{written}");
 }
 
 #[test]
-fn what_else_proxies_tell_passes_from_trusted_ones_alone() {
+fn what_else_proxies_say_passes_from_trusted_ones_alone() {
     let settings = Settings {
         trusted_proxies: vec![network("1.2.3.0", 24)],
         forwarded: ForwardedFields::None,
@@ -159,11 +159,11 @@ fn what_else_proxies_tell_passes_from_trusted_ones_alone() {
                 X_Real_IP: 8.8.8.8\r\nX-Forwarded-User: root\r\n\r\n";
     let start = "GET / HTTP/1.1\r\nhost: h\r\n";
     assert_eq!(forwarded("6.6.6.6", text, &settings, None), format!("{start}\r\n"));
-    let told = "X-Real-IP: 9.9.9.9\r\nX-Forwarded-Prefix: /a\r\nX-Forwarded-User: root\r\n";
-    assert_eq!(forwarded("1.2.3.4", text, &settings, None), format!("{start}{told}\r\n"));
+    let fields = "X-Real-IP: 9.9.9.9\r\nX-Forwarded-Prefix: /a\r\nX-Forwarded-User: root\r\n";
+    assert_eq!(forwarded("1.2.3.4", text, &settings, None), format!("{start}{fields}\r\n"));
     let rules = HeaderRules::new(vec!["x-forwarded-user".to_owned()], Vec::new());
-    let told = "X-Real-IP: 9.9.9.9\r\nX-Forwarded-Prefix: /a\r\n";
-    assert_eq!(ruled("1.2.3.4", text, &settings, None, &rules), format!("{start}{told}\r\n"));
+    let fields = "X-Real-IP: 9.9.9.9\r\nX-Forwarded-Prefix: /a\r\n";
+    assert_eq!(ruled("1.2.3.4", text, &settings, None, &rules), format!("{start}{fields}\r\n"));
 }
 
 #[test]
@@ -255,25 +255,25 @@ fn the_client_is_the_last_that_is_not_trusted() {
     let client_of = |fields: &str| client_by(RealIpHeader::Forwarded, "fd00::1", fields);
     assert_eq!(client_of("Forwarded: for=\"[2001:db8::1]:4\";proto=http\r\n"), "2001:db8::1");
     // A proxy quotes the host that its client asks for, and appends to what its client sends.
-    for (own, told) in [("", "for=2.2.2.2;host=\"h,for=6.6.6.6;host=\""), ("for=\"", "for=2.2.2.2")] {
-        assert_eq!(client_of(&format!("Forwarded: {own}, {told}\r\n")), "2.2.2.2", "{own}, {told}");
+    for (own, fields) in [("", "for=2.2.2.2;host=\"h,for=6.6.6.6;host=\""), ("for=\"", "for=2.2.2.2")] {
+        assert_eq!(client_of(&format!("Forwarded: {own}, {fields}\r\n")), "2.2.2.2", "{own}, {fields}");
     }
     assert_eq!(client("10.1.1.1", "X-Forwarded-For: 2.2.2.2, nonsense\r\n"), "10.1.1.1");
 }
 
 /// A client's word for the gateway's would have a server that decides itself serve everybody lighter pages.
 #[test]
-fn a_server_that_decides_itself_is_told_of_the_gateways_places_and_no_server_of_a_clients() {
+fn the_gateways_places_are_reported_to_a_server_that_decides_itself_and_a_clients_to_none() {
     let text =
         "GET / HTTP/1.1\r\nHost: h\r\nX-Plimsoll-Places: 2.000\r\nX_Plimsoll_Places: 2.000\r\nA: b\r\n\r\n";
-    let told = |places: Option<&str>| {
+    let written = |places: Option<&str>| {
         let settings = Settings { trusted_proxies: vec![network("10.0.0.0", 8)], ..Settings::default() };
         let places = places.and_then(PlaceLoad::of_header);
         written("10.0.0.1", text, &settings, |plain, out| Outgoing { places, ..plain }.write(out))
             .to_ascii_lowercase()
     };
-    let [none, told] = [told(None), told(Some("0.850"))];
+    let [none, reported] = [written(None), written(Some("0.850"))];
     assert!(none.contains("\r\na: b\r\n") && !none.replace('_', "-").contains("x-plimsoll-places"), "{none}");
-    assert!(told.contains("\r\nx-plimsoll-places: 0.850\r\n"), "{told}");
-    assert_eq!(told.replace('_', "-").matches("x-plimsoll-places").count(), 1, "{told}");
+    assert!(reported.contains("\r\nx-plimsoll-places: 0.850\r\n"), "{reported}");
+    assert_eq!(reported.replace('_', "-").matches("x-plimsoll-places").count(), 1, "{reported}");
 }

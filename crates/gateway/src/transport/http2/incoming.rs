@@ -62,7 +62,7 @@ impl ResponseText {
             }
             match self.poll_more(context) {
                 Poll::Ready(Ok(true)) => {}
-                // What was put there is told first; the rest is asked for again.
+                // What was put there is reported first; the rest is asked for again.
                 _ if into.remaining() < before => return Poll::Ready(Ok(())),
                 Poll::Ready(end) => return Poll::Ready(end.map(drop)),
                 Poll::Pending => return Poll::Pending,

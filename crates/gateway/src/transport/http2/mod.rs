@@ -118,7 +118,7 @@ impl Http2Socket {
 
     /// Takes what came, and gathers what is to go out.
     fn turn(&mut self, context: &mut Context<'_>) {
-        // Its streams tell what it ended with.
+        // Its streams report what it ended with.
         if let Some(connection) = &mut self.connection
             && Pin::new(connection).poll(context).is_ready()
         {
@@ -183,7 +183,7 @@ impl Http2Socket {
 fn is_refusal(error: &h2::Error) -> bool {
     match error.reason() {
         Some(Reason::REFUSED_STREAM) => error.is_remote(),
-        // A stream that the server counts goes on. With any other reason this is told of all streams.
+        // A stream that the server counts goes on. With any other reason this is reported of all streams.
         Some(Reason::NO_ERROR) => error.is_go_away() && error.is_remote(),
         _ => false,
     }
@@ -290,7 +290,7 @@ mod tests {
             let slices = [IoSlice::new(head), IoSlice::new(&[b'b'; 1000])];
             let taken = poll_fn(|context| io.poll_send(context, &slices)).await.expect("it is taken");
             assert_eq!(taken, head.len() + 1000);
-            // The selector tells at one of its next turns that the new socket takes something.
+            // The selector reports at one of its next turns that the new socket takes something.
             for _ in 0..1000 {
                 poll_fn(|context| Pin::new(&mut *io).poll_flush(context)).await.expect("it is open");
                 tokio::task::yield_now().await;

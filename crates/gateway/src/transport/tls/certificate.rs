@@ -61,7 +61,7 @@ impl Certificate {
         })?;
         let key = CertifiedKey::new(chain, key);
         match key.keys_match() {
-            // A key that does not tell its public half is taken as it is.
+            // A key that does not show its public half is taken as it is.
             Ok(()) | Err(rustls::Error::InconsistentKeys(InconsistentKeys::Unknown)) => {}
             Err(rustls::Error::InconsistentKeys(_)) => {
                 return Err(format!(

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use tokio::io::AsyncWrite;
 
-/// What is spoken where TLS should be, and no record of TLS begins so: what is logged, and what the client is told.
+/// What is spoken where TLS should be, and no record of TLS begins so: what is logged, and what the client gets as an answer.
 type Other = [&'static str; 2];
 
 const HTTP: Other = ["it speaks HTTP without TLS", "This port speaks TLS: ask it with https://."];
@@ -38,7 +38,7 @@ impl TlsSocket {
         Poll::Ready(Ok(()))
     }
 
-    /// Tells the other end what was wrong, as far as it listens; returns what the operator is told.
+    /// Says to the other end what was wrong, as far as it listens; returns what is logged.
     fn explain(&mut self, context: &mut Context<'_>, error: io::Error) -> io::Error {
         if error.kind() != ErrorKind::InvalidData {
             return error;
@@ -46,11 +46,11 @@ impl TlsSocket {
         let other = self.other();
         match other {
             // An alert would mean nothing to this client.
-            Some([_, told]) => {
-                let length = told.len() + 1;
+            Some([_, answer_text]) => {
+                let length = answer_text.len() + 1;
                 let answer = format!(
                     "HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain; charset=utf-8\r\n\
-                     content-length: {length}\r\nconnection: close\r\n\r\n{told}\n"
+                     content-length: {length}\r\nconnection: close\r\n\r\n{answer_text}\n"
                 );
                 let _ = Pin::new(&mut self.io).poll_write(context, answer.as_bytes());
             }

@@ -1,12 +1,12 @@
 //! Why no TLS came about, in words: what the other end did, and what can be done. "It" is the other end.
 //!
-//! A reason stays the same as long as what is wrong does, so that the operator is told once: it has no seconds in it.
+//! A reason stays the same as long as what is wrong does, so that it is logged once: it has no seconds in it.
 
 use rustls::pki_types::ServerName;
 use rustls::{AlertDescription, CertificateError, Error, InvalidMessage};
 use std::io::{self, ErrorKind};
 
-/// What an operator is told of a handshake that failed.
+/// What is logged of a handshake that failed.
 pub(crate) fn of_handshake(error: &io::Error) -> String {
     match error.get_ref().and_then(|inner| inner.downcast_ref::<Error>()) {
         Some(error) => of(error),
@@ -17,7 +17,7 @@ pub(crate) fn of_handshake(error: &io::Error) -> String {
     }
 }
 
-/// What an operator is told of an error.
+/// What is logged of an error.
 pub(super) fn of(error: &Error) -> String {
     let text = match error {
         Error::InvalidMessage(InvalidMessage::InvalidContentType) => "it speaks no TLS at this port",
@@ -140,25 +140,25 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
-    fn told(wrong: CertificateError) -> String {
+    fn reason(wrong: CertificateError) -> String {
         of_handshake(&io::Error::new(ErrorKind::InvalidData, Error::InvalidCertificate(wrong)))
     }
 
     #[test]
-    fn what_an_operator_meets_is_told_in_words() {
+    fn what_an_operator_meets_is_reported_in_words() {
         let expected = ServerName::try_from("shop.test").unwrap();
         let presented = ["DnsName(\"app.test\")", "DnsName(\"*.app.test\")"].map(str::to_owned).into();
-        let name = told(CertificateError::NotValidForNameContext { expected, presented });
+        let name = reason(CertificateError::NotValidForNameContext { expected, presented });
         assert!(name.contains("not for `shop.test`, but for app.test, *.app.test: `server_name`"), "{name}");
         let own = |name: &str| {
-            told(CertificateError::Other(OtherError(Arc::new(io::Error::other(name.to_owned())))))
+            reason(CertificateError::Other(OtherError(Arc::new(io::Error::other(name.to_owned())))))
         };
         assert!(own("CaUsedAsEndEntity").contains("signed for itself: name it as `ca`"));
         assert_eq!(
             own("Strange"),
             "its certificate is refused: Other(OtherError(Custom { kind: Other, error: \"Strange\" }))"
         );
-        assert!(told(CertificateError::UnknownIssuer).starts_with("no authority that is trusted here"));
+        assert!(reason(CertificateError::UnknownIssuer).starts_with("no authority that is trusted here"));
         let alert = Error::AlertReceived(AlertDescription::CertificateRequired);
         assert_eq!(of(&alert), "it wants a certificate of this end, which has none");
         assert_eq!(
@@ -173,11 +173,11 @@ mod tests {
     fn a_reason_stays_the_same_while_what_is_wrong_does() {
         let at = |seconds| UnixTime::since_unix_epoch(Duration::from_secs(seconds));
         let expired =
-            |time| told(CertificateError::ExpiredContext { time: at(time), not_after: at(100_000) });
+            |time| reason(CertificateError::ExpiredContext { time: at(time), not_after: at(100_000) });
         assert_eq!(expired(100_001), expired(100_002));
         assert_eq!(expired(300_000), "its certificate expired 2 days ago, by this machine's clock");
         let early =
-            |time| told(CertificateError::NotValidYetContext { time: at(time), not_before: at(100_000) });
+            |time| reason(CertificateError::NotValidYetContext { time: at(time), not_before: at(100_000) });
         assert_eq!(early(1), "its certificate is valid only in a day, by this machine's clock");
     }
 }

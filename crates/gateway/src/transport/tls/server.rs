@@ -120,7 +120,7 @@ impl TlsServer {
         lock(&self.current).as_ref().map(|tls| tls.config.clone())
     }
 
-    /// The host that clients without a name for it are told.
+    /// The host that is sent to clients without a name for it.
     pub(crate) fn host(&self) -> Option<String> {
         lock(&self.current).as_ref()?.host.clone()
     }

@@ -18,7 +18,7 @@ const SLOW: usize = 16 * 1024;
 /// How many pieces are encrypted together.
 const PIECES: usize = 8;
 
-/// The bytes that came first, as many as tell what is spoken; zeros behind them if there were fewer.
+/// The bytes that came first, as many as show what is spoken; zeros behind them if there were fewer.
 pub(super) type FirstBytes = [u8; 12];
 
 #[derive(Debug)]
@@ -34,7 +34,7 @@ pub(crate) struct TlsSocket {
     /// How many bytes came in all, and the first of them.
     pub(super) received: usize,
     pub(super) first: Option<FirstBytes>,
-    /// Whether the other end was told that no more comes, or must not be.
+    /// Whether the end was announced to the other end, or must not be.
     is_ended: bool,
     /// How many bytes came since the last bytes in clear: about what is kept of a record that is not whole.
     unread: usize,

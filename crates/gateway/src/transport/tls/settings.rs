@@ -14,7 +14,7 @@ pub struct TlsSettings {
     pub only_http1: bool,
     /// The port that requests without TLS are redirected to, if they are.
     pub redirect: Option<u16>,
-    /// For how long clients are told to use TLS alone (RFC 6797); zero for no word of it.
+    /// For how long clients are asked to use TLS alone (RFC 6797); zero for no word of it.
     pub hsts: Duration,
     /// The authorities over clients, if clients are asked for certificates.
     pub clients: Option<ClientCertificates>,

@@ -129,7 +129,7 @@ fn errors_leave_half_of_the_servers_in_use_and_dead_servers_do_not() {
     assert!((0..50).all(|turn| used(turn) == Some(4)));
 }
 
-/// What began before an ejection tells nothing new, whenever it ends.
+/// What began before an ejection says nothing new, whenever it ends.
 #[test]
 fn requests_that_began_before_an_ejection_neither_end_nor_lengthen_it() {
     let (mut roster, servers) = servers(2);
@@ -268,7 +268,7 @@ fn the_share_that_is_there_counts_servers_by_their_turns() {
 }
 
 #[test]
-fn the_log_is_told_of_servers_that_go_and_return() {
+fn servers_that_go_and_return_are_logged() {
     let (mut roster, servers) = servers(2);
     assert!(roster.news(at(1000), "app").is_empty());
     roster.unreachable(at(60_000), &servers[0], Trouble::Refused, false);
