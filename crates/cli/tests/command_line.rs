@@ -209,12 +209,12 @@ fn the_examples_are_right() {
         let upstream = &plan["upstreams"][0];
         let workers = [&upstream["workers"], &upstream["find_workers"]["begins_with"]]
             .map(|number| number.as_u64() > Some(0));
-        assert_eq!(workers.iter().filter(|is| **is).count(), 1, "told or to be found: {plan}");
+        assert_eq!(workers.iter().filter(|is| **is).count(), 1, "configured or to be found: {plan}");
         assert!(plan["sites"][0]["levels"].as_array().is_some_and(|levels| !levels.is_empty()), "{plan}");
-        // One of them tells what requests cost.
-        let told = name.ends_with("contracts.toml");
-        assert_eq!(plan["verified"], told, "{name}");
-        assert!(!told || plan["contracts"][0]["verdict"] == "fits", "{plan}");
+        // One of them states what requests cost.
+        let states_costs = name.ends_with("contracts.toml");
+        assert_eq!(plan["verified"], states_costs, "{name}");
+        assert!(!states_costs || plan["contracts"][0]["verdict"] == "fits", "{plan}");
         let promised = plan["sites"][0]["promises"][0]["delay_seconds"].is_number();
         let names_a_delay =
             ["/delays.toml", "/gateway-before-module.toml"].iter().any(|own| name.ends_with(own));
@@ -235,8 +235,11 @@ fn with_certificates(example: &Path) -> tempfile::TempDir {
     std::fs::write(&copy, source).expect("a copy");
     let name = example.to_str().expect("its name is text");
     let without = plimsoll(&["check", name]);
-    let told = text(&without.stderr);
-    assert!(told.contains("tls/cert.pem: cannot be read") && told.contains("/tls && openssl req"), "{told}");
+    let error = text(&without.stderr);
+    assert!(
+        error.contains("tls/cert.pem: cannot be read") && error.contains("/tls && openssl req"),
+        "{error}"
+    );
     folder
 }
 

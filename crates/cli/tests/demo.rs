@@ -61,7 +61,7 @@ fn share_of_errors(side: &Value) -> f64 {
 }
 
 #[test]
-fn a_report_that_cannot_be_written_is_told_before_the_load() {
+fn a_report_that_cannot_be_written_is_refused_before_the_load() {
     let output = demo(&["--seconds", "3600", "--report", "no/such/report.html"]);
     failed(&output, 1, &["cannot write no/such/report.html"]);
 }

@@ -15,11 +15,11 @@ fn explain_of(example: &str, arguments: &[&str]) -> Output {
 }
 
 /// What is printed, each run of blanks as one.
-fn told(arguments: &[&str]) -> String {
-    told_of("classes.toml", arguments)
+fn explained(arguments: &[&str]) -> String {
+    explained_by("classes.toml", arguments)
 }
 
-fn told_of(example: &str, arguments: &[&str]) -> String {
+fn explained_by(example: &str, arguments: &[&str]) -> String {
     let text = done(&explain_of(example, arguments));
     text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ") + "\n").collect()
 }
@@ -32,10 +32,10 @@ fn with_a_seed() -> String {
 
 #[test]
 fn a_request_is_followed_to_its_class_and_levels() {
-    let unknown = told(&["--request", "/", "--host", "shop.example"]);
+    let unknown = explained(&["--request", "/", "--host", "shop.example"]);
     let drawn = "its hash is not known until `plimsoll run` has drawn the seed";
     assert!(unknown.contains(drawn) && unknown.contains("3 full - app GET /"), "{unknown}");
-    let text = told_of(
+    let text = explained_by(
         &with_a_seed(),
         &[
             "--request",
@@ -68,9 +68,9 @@ fn a_request_is_followed_to_its_class_and_levels() {
 }
 
 #[test]
-fn who_is_exempt_and_who_has_no_site_is_told() {
+fn who_is_exempt_and_who_has_no_site_is_explained() {
     let probe = ["--request", "/healthz", "--host", "shop.example", "--client", "10.1.2.3"];
-    let text = told(&probe);
+    let text = explained(&probe);
     assert!(text.contains("class exempt: the path is `/healthz` and the client is `10.0.0.0/8`"), "{text}");
     assert!(text.contains("The level is always the highest level: it is exempt."), "{text}");
     assert!(text.contains("the address 10.1.2.3, since the request has no `session`"), "{text}");
@@ -78,10 +78,10 @@ fn who_is_exempt_and_who_has_no_site_is_told() {
     assert!(json.contains("\"exempt\": true") && json.contains("\"from_m\": null"), "{json}");
     assert!(text.contains("2 plain - app GET /healthz\n"), "{text}");
     assert!(text.contains("It goes as it came, without a level's prefix and headers."), "{text}");
-    let prefixed = told_of("one-site.toml", &["--request", "/healthz", "--client", "10.1.2.3"]);
+    let prefixed = explained_by("one-site.toml", &["--request", "/healthz", "--client", "10.1.2.3"]);
     assert!(prefixed.contains("1 light - app GET /healthz\n"), "no prefix: {prefixed}");
     // The second site has every other host.
-    let text = told(&["--request", "/", "--host", "other.example"]);
+    let text = explained(&["--request", "/", "--host", "other.example"]);
     assert!(text.contains("site blog: it has every host") && text.contains("not shop, which has"), "{text}");
     assert!(text.contains("class default: what matches no class of its own"), "{text}");
 }
@@ -99,24 +99,24 @@ fn wrong_input_is_exit_code_2_and_what_to_write() {
 }
 
 #[test]
-fn what_a_class_was_promised_of_its_response_times_is_told() {
-    let told = |host: &str, arguments: &[&str]| {
+fn what_a_class_was_promised_of_its_response_times_is_explained() {
+    let explained = |host: &str, arguments: &[&str]| {
         let request = [&["--request", "/list", "--host", host][..], arguments].concat();
         done(&explain_of("delays.toml", &request))
     };
     let premium = ["--cookie", "plan=premium"];
-    let text = told("shop.example", &premium);
+    let text = explained("shop.example", &premium);
     assert!(text.contains("promise 95 % of its responses within 200 ms\n"), "{text}");
-    assert!(!told("shop.example", &[]).contains("promise"));
-    let text = told("reports.example", &[]);
+    assert!(!explained("shop.example", &[]).contains("promise"));
+    let text = explained("reports.example", &[]);
     assert!(text.contains("promise response times in the ratio of subscribers 1, default 2\n"), "{text}");
-    let json = told("shop.example", &[&premium[..], &["--json"]].concat());
+    let json = explained("shop.example", &[&premium[..], &["--json"]].concat());
     let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
     assert_eq!((&json["promise"]["delay_seconds"], &json["promise"]["priority"]), (&0.2.into(), &1.into()));
 }
 
 #[test]
-fn a_type_that_was_found_is_told_from_a_saved_status() {
+fn a_type_that_was_found_is_recognized_by_a_saved_status() {
     let config = temporary("explain-found.toml", &without_types());
     let found = r#"{"upstreams":[{"name":"app","limit":6,"limit_reason":"refusals"}],"sites":[{"name":"shop","found_types":[{"name":"item-report","within":"dynamic",
         "path":["/item/*/report"],"method":["POST"],"query":["deep"]}],
@@ -162,20 +162,20 @@ fn a_type_that_was_found_is_told_from_a_saved_status() {
 fn what_the_gateway_refuses_belongs_nowhere() {
     let requests = [("GET /a/../b", 400), ("TRACE /a", 405)];
     for (request, status) in requests {
-        let text = told(&["--request", request, "--host", "shop.example"]);
+        let text = explained(&["--request", request, "--host", "shop.example"]);
         assert!(
             text.contains(&format!("The gateway answers {status} before")) && !text.contains("class"),
             "{text}"
         );
-        let json = told(&["--request", request, "--host", "shop.example", "--json"]);
+        let json = explained(&["--request", request, "--host", "shop.example", "--json"]);
         assert!(json.contains(&format!("\"status\": {status}")), "{json}");
     }
     // Without a host, and with the host among the headers.
     for more in [&[][..], &["--header", "Host: shop.example"], &["--host", "shop.example:8080"]] {
-        let text = told(&[&["--request", "GET /a?b=%zz"], more].concat());
+        let text = explained(&[&["--request", "GET /a?b=%zz"], more].concat());
         assert!(!text.contains("The gateway answers"), "{text}");
     }
     let [option, header] = [["--host", "shop.example"], ["--header", "Host: shop.example"]]
-        .map(|host| told(&[&["--request", "GET /a"], &host[..]].concat()));
+        .map(|host| explained(&[&["--request", "GET /a"], &host[..]].concat()));
     assert_eq!(option, header, "a host among the headers is the request's");
 }

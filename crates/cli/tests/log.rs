@@ -108,7 +108,7 @@ fn folder(name: &str) -> PathBuf {
 fn the_gateway_serves_and_drains_without_its_log() {
     let origin = origin();
     for (number, (name, stream)) in STREAMS.into_iter().enumerate() {
-        // Its log cannot tell the addresses, so they are this test's own.
+        // Its log cannot show the addresses, so they are this test's own.
         let [high, low] = u16::try_from(std::process::id() & 0xffff).unwrap_or_default().to_be_bytes();
         let host = format!("127.{}.{high}.{low}", 100 + number);
         let (address, admin) = (format!("{host}:8080"), format!("{host}:8081"));

@@ -145,7 +145,7 @@ fn a_reload_changes_form_and_level() {
 }
 
 #[test]
-fn the_journal_is_told_priorities_and_a_shell_below_it_is_not() {
+fn the_journal_is_given_priorities_and_a_shell_below_it_is_not() {
     let journal = Running::start("journal", "", |device, number| format!("{device}:{number}"));
     journal.line("<6>listening on ");
     journal.reload("wrong = 1\n");

@@ -28,7 +28,7 @@ fn refused(arguments: &[&str], parts: &[&str]) {
 
 /// What it says, on both streams, where it is done.
 #[track_caller]
-fn told(arguments: &[&str]) -> String {
+fn printed(arguments: &[&str]) -> String {
     let output = plimsoll(arguments);
     done(&output);
     said(&output)
@@ -113,16 +113,16 @@ fn a_promised_delay_is_kept_in_a_crowd_and_the_comparator_breaks_it() {
 }
 
 #[test]
-fn promises_are_told_as_text_and_drawn_on_the_page() {
+fn promises_are_reported_as_text_and_drawn_on_the_page() {
     let page = place("delays.html");
-    let text = told(&[&DELAYS[..], &["--report", name(&page)]].concat());
+    let text = printed(&[&DELAYS[..], &["--report", name(&page)]].concat());
     has(&text, &["95 % within 200 ms", "subscribers 1 : default 2"]);
-    has(&text, &["app has 8 workers, and the gateway is not told"]);
+    has(&text, &["app has 8 workers, and the gateway does not know it"]);
     let page = fs::read_to_string(&page).expect("the page was written");
     has(&page, &["Promised response times", "shop/premium: 95 % take at most", ">Quotas<"]);
     has(&page, &["over their ratio, reports", "Workers of app"]);
-    let text = told(&STEP);
-    assert!(!text.contains("promised"), "where nothing is promised nothing is told:\n{text}");
+    let text = printed(&STEP);
+    assert!(!text.contains("promised"), "where nothing is promised nothing is reported:\n{text}");
 }
 
 #[test]
@@ -172,7 +172,7 @@ fn lines_that_do_not_parse_are_counted_and_the_first_is_shown() {
     text.insert_str(0, "# a comment\n");
     text.push_str("10.0.0.1 - - [01/Aug/2026:09:59:50 +0000] \"GET /late HTTP/1.1\" 200 1\n");
     let broken = temporary("broken.log", &text);
-    let text = told(&[name(&file), "--log", name(&broken)]);
+    let text = printed(&[name(&file), "--log", name(&broken)]);
     has(&text, &["1 of 602 lines were skipped; the first is line 1", "# a comment"]);
     has(&text, &["first at line 602, by 69 s"]);
 }
@@ -215,13 +215,13 @@ fn another_configuration_may_have_other_classes_and_levels() {
     let page = place("compared.html");
     let more = ["--log", name(&log), "--scale", "3", "--report", name(&page)];
     for [one, against] in [[&file, &other], [&other, &file]] {
-        let text = told(&[&[name(one), "--against", name(against)], &more[..]].concat());
+        let text = printed(&[&[name(one), "--against", name(against)], &more[..]].concat());
         has(&text, &["served tiny", "served light", "site/first"]);
     }
 }
 
 #[test]
-fn what_is_under_way_when_time_is_up_is_told() {
+fn what_is_under_way_when_time_is_up_is_reported() {
     let report = json(&[&STEP[..], &["--against", "none"]].concat());
     let cut = example("workloads/step.toml").replace("duration = \"60s\"", "duration = \"30s\"");
     let cut: String =
@@ -243,7 +243,7 @@ fn what_is_under_way_when_time_is_up_is_told() {
 #[test]
 fn the_page_is_one_file() {
     let page = place("report.html");
-    told(&[&STEP[..], &["--against", "gradient2", "--report", name(&page)]].concat());
+    printed(&[&STEP[..], &["--against", "gradient2", "--report", name(&page)]].concat());
     let html = fs::read_to_string(&page).expect("the page was written");
     assert!(html.starts_with("<!doctype html>"));
     for load in ["<link", " src=", " href=\"http", "@import", "url("] {
@@ -291,7 +291,7 @@ fn four_schemes_are_on_one_plot() {
         name(&page),
     ];
     arguments.extend(fronts.iter().flat_map(|front| ["--against", front]));
-    told(&arguments);
+    printed(&arguments);
     let html = fs::read_to_string(&page).expect("the page was written");
     // In the last minute the load is twice the capacity and more. The bounds are those of its means, the engine's first.
     let charts = [
@@ -345,8 +345,8 @@ fn wrong_input_is_answered_with_what_to_write() {
     refused(&[example, "--log", name(&log)], &["costs"]);
 }
 
-/// A configuration that tells nothing but the address, and its sites' hosts.
-fn untold(name: &str, hosts: &[&str]) -> PathBuf {
+/// A configuration that states nothing but the address, and its sites' hosts.
+fn address_alone(name: &str, hosts: &[&str]) -> PathBuf {
     let sites = hosts.iter().enumerate().map(|(number, host)| {
         format!("[[site]]\nname = \"site{number}\"\nhost = \"{host}\"\n[[site.level]]\nname = \"full\"\n")
     });
@@ -357,7 +357,7 @@ fn untold(name: &str, hosts: &[&str]) -> PathBuf {
 #[test]
 fn an_ordinary_log_needs_one_number() {
     let log = temporary("ordinary.log", &log(10));
-    let shop = untold("shop.toml", &["shop.example"]);
+    let shop = address_alone("shop.toml", &["shop.example"]);
     refused(&[name(&shop), "--log", name(&log)], &["`app`", "--capacity 200/s", "costs"]);
     let report = json(&[name(&shop), "--log", name(&log), "--capacity", "20/s"]);
     let first = &report["runs"][0];
@@ -380,7 +380,7 @@ fn an_ordinary_log_needs_one_number() {
 #[test]
 fn a_run_in_which_no_request_has_a_site_is_an_error() {
     let log = temporary("hostless.log", &log(1));
-    let two = untold("two.toml", &["shop.example", "blog.example"]);
+    let two = address_alone("two.toml", &["shop.example", "blog.example"]);
     let arguments = [name(&two), "--log", name(&log), "--capacity", "20/s"];
     refused(&arguments, &["nothing was simulated", "name no host", "shop.example, blog.example", "--host"]);
     let named = |host| [&arguments[..], &["--host", host]].concat();
@@ -390,7 +390,7 @@ fn a_run_in_which_no_request_has_a_site_is_an_error() {
 }
 
 #[test]
-fn a_log_may_tell_the_servers_own_times() {
+fn a_log_may_have_the_servers_own_times() {
     let line = |n: u32, took: &str| {
         format!(
             "{{\"time\": {}, \"remote_addr\": \"10.0.0.{}\", \"request\": \"GET /{n} HTTP/1.1\", \
@@ -458,11 +458,11 @@ fn types_that_were_found_can_be_pasted() {
     let found = json(&[name(&config), "--workload", workload]);
     let sections = found["found_types"].as_str().expect("reports are dear").to_owned();
     has(&sections, &["[[site.type]]", "name = \"reports\"", "\"/reports/*\""]);
-    let text = told(&[name(&config), "--workload", workload]);
+    let text = printed(&[name(&config), "--workload", workload]);
     has(&text, &["types that were found, to paste", "/reports/*"]);
     let pasted = temporary("pasted-types.toml", &(without_types() + "\n" + &sections));
-    let told = json(&[name(&pasted), "--workload", workload]);
-    assert!(told["found_types"].is_null(), "none is searched for where one is told");
+    let report = json(&[name(&pasted), "--workload", workload]);
+    assert!(report["found_types"].is_null(), "none is searched for where one is configured");
 }
 
 /// The agent by itself, and beside the server of a configuration.
@@ -525,13 +525,13 @@ fn a_log_without_a_configuration_is_a_report_in_one_command() {
     let log = temporary("alone.log", &log(10));
     let page = place("alone.html");
     let arguments = ["--log", name(&log), "--capacity", "20/s"];
-    let text = told(&[&arguments[..], &["--report", name(&page)]].concat());
+    let text = printed(&[&arguments[..], &["--report", name(&page)]].concat());
     let first = "no configuration is given: one site with the levels `light` and `full`";
     assert!(text.starts_with(&format!("assumption: {first}")), "{text}");
     let html = fs::read_to_string(&page).expect("the page was written");
     let header = html.split_once("<header>").expect("a header").1;
     assert!(header.lines().nth(1).is_some_and(|line| line.contains(first)), "{header:.400}");
-    let report = told(&[&arguments[..], &["--json"]].concat());
+    let report = printed(&[&arguments[..], &["--json"]].concat());
     assert!(report.starts_with(&format!("{{\"assumptions\":[\"{first}")), "{report}");
     // Three times the load is more than the server takes.
     let crowd = json(&[&arguments[..], &["--speed", "3"]].concat());
@@ -598,7 +598,7 @@ fn a_bound_in_json_is_taken_aloud() {
         )
     };
     let log = temporary("bound.json", &(0..600).map(line).collect::<String>());
-    let text = told(&["--log", name(&log)]);
+    let text = printed(&["--log", name(&log)]);
     let second = text.lines().find(|line| line.contains("bound.json says")).map(str::to_owned);
     assert!(second.is_some_and(|line| line.contains("`request_time`, in seconds. THAT IS AN UPPER BOUND")));
 }
@@ -632,7 +632,7 @@ fn a_log_out_of_order_is_sorted_where_it_is_asked() {
 
 /// How far the server is from its capacity is asked of the busiest moments.
 #[test]
-fn what_was_offered_is_told_with_its_peaks() {
+fn what_was_offered_is_reported_with_its_peaks() {
     let busy = log(2).replace("10:00:", "10:01:");
     let busy: String = busy
         .lines()
@@ -755,9 +755,9 @@ fn no_input_is_overwritten_and_a_failed_run_leaves_the_old_report() {
     assert!(said(&out).contains("\n<!doctype html>"), "{}", said(&out));
 }
 
-/// A comparator twice tells nothing, nor does a time that no line has.
+/// A comparator twice shows nothing, nor does a time that no line has.
 #[test]
-fn what_tells_nothing_is_said() {
+fn what_shows_nothing_is_said() {
     refused(
         &[&STEP[..], &["--against", "none", "--against", "none"]].concat(),
         &["`--against none` is given twice"],
@@ -787,7 +787,7 @@ fn workers_are_those_that_a_run_has_kept() {
     let workers_of = |arguments: &[&str]| {
         let report = json(&[&[name(&configuration)], arguments].concat());
         let all = report["assumptions"].as_array().expect("a list").iter().filter_map(Value::as_str);
-        all.filter(|told| told.contains("at once")).collect::<String>()
+        all.filter(|note| note.contains("at once")).collect::<String>()
     };
     let workers = || workers_of(&["--log", name(&log)]);
     // A workload may leave them out only where somebody knows them.
@@ -799,12 +799,12 @@ fn workers_are_those_that_a_run_has_kept() {
     let kept = "{\"version\":1,\"written\":1,\"plants\":[{\"name\":\"app\",\"service_level\":2.0,\"bias\":0.0,\
                 \"workers\":{\"workers\":4,\"limit\":4,\"possible\":4,\"found\":true,\"highest\":4,\"evidence\":[]}}]}";
     fs::write(&state, kept).expect("it can be written");
-    let told = workers();
-    assert!(told.starts_with("`app` works on 4 requests at once: an earlier run ("), "{told}");
-    assert!(told.contains("found.state) has found so many"), "{told}");
-    assert_eq!(workers_of(&by_workload), told);
+    let found = workers();
+    assert!(found.starts_with("`app` works on 4 requests at once: an earlier run ("), "{found}");
+    assert!(found.contains("found.state) has found so many"), "{found}");
+    assert_eq!(workers_of(&by_workload), found);
     let compared = [&by_workload[..], &["--against", name(&configuration)]].concat();
-    assert_eq!(workers_of(&compared), told, "another configuration meets the same servers");
+    assert_eq!(workers_of(&compared), found, "another configuration meets the same servers");
     let own = temporary("found-own.toml", &format!("{stream}[plant.app]\nworkers = 3\n"));
     assert_eq!(workers_of(&["--workload", name(&own)]), "");
 }
@@ -831,7 +831,7 @@ fn a_time_has_one_unit_in_the_whole_log() {
     assert!((0.001..0.002).contains(&utilization), "{utilization}");
     assert_eq!(report["logs"][0]["odd_times"], 0);
     let odd = json_log("odd.jsonl", "0.25");
-    has(&told(&["--log", name(&odd)]), &["`duration`, in microseconds (first at line 301: 0.25)"]);
+    has(&printed(&["--log", name(&odd)]), &["`duration`, in microseconds (first at line 301: 0.25)"]);
 }
 
 #[test]
@@ -891,7 +891,7 @@ fn in_observe_mode_the_figures_say_what_would_have_been() {
         ["would_degrade", "would_reject"].map(|key| total[key].as_u64().expect("a number"));
     assert!(degraded > 300 && rejected > 300, "{total}");
     assert_eq!(total["would_reject_by_reason"]["overload"], rejected);
-    let text = told(&[&arguments[..], &["--against", "none", "--report", name(&page)]].concat());
+    let text = printed(&[&arguments[..], &["--against", "none", "--report", name(&page)]].concat());
     has(&text, &["would be degraded", "would be turned away"]);
     let html = fs::read_to_string(&page).expect("the page was written");
     assert!(html.contains("observe.toml: would be turned away, by reason"), "the chart's title");

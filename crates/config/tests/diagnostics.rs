@@ -86,7 +86,7 @@ fn a_diagnostic_has_its_place_as_plain_fields() {
 
 /// A key that could do nothing is refused, with what stands in its way.
 #[test]
-fn clients_are_turned_away_by_their_address_only_where_it_tells_all() {
+fn clients_are_turned_away_by_their_address_only_where_it_determines_all() {
     let says = |site: &str| {
         let file = "[gateway]\nlisten = \"127.0.0.1:8080\"\nreject_at_accept = true\n\n\
                     [upstream.app]\naddress = \"127.0.0.1:9000\"\n\n";
@@ -97,12 +97,12 @@ fn clients_are_turned_away_by_their_address_only_where_it_tells_all() {
     };
     let site = "[[site]]\nname = \"shop\"\n";
     for (keys, why) in [
-        ("host = \"a.example\"", "told by its host"),
-        ("client = \"cookie:id\"", "told by the request"),
+        ("host = \"a.example\"", "known only by its host"),
+        ("client = \"cookie:id\"", "known only by the request"),
         ("choice = \"random\"", "anew for each request"),
         ("guarantee = { rate = \"10/s\" }", "inside the guarantee"),
         ("exempt = [{ path = \"/healthz\" }]", "exempt request"),
-        ("class = [{ name = \"buy\", match = { path = \"/buy\" } }]", "class is told by the request"),
+        ("class = [{ name = \"buy\", match = { path = \"/buy\" } }]", "class is known only by the request"),
     ] {
         let said = says(&format!("{site}{keys}\n"));
         assert!(said.contains("no connection could be closed") && said.contains(why), "{keys}: {said}");

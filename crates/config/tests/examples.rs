@@ -166,12 +166,12 @@ fn a_site_s_delay_is_for_whoever_has_none_and_sets_the_load_line() {
     let ratios = "[[site.class]]\nname = \"one\"\nmatch.path = \"/1/*\"\nratio = 1\n\
         [[site.class]]\nname = \"two\"\nmatch.path = \"/2/*\"\nratio = 2\n";
     assert_eq!(parsed(&format!("{source}{ratios}")).plants[0].set_point, 0.85);
-    let told = source.replace("capacity.workers = 8", "capacity = { workers = 8, load_line = 0.7 }");
-    assert_eq!(parsed(&told).plants[0].set_point, 0.7);
+    let stated = source.replace("capacity.workers = 8", "capacity = { workers = 8, load_line = 0.7 }");
+    assert_eq!(parsed(&stated).plants[0].set_point, 0.7);
 }
 
 #[test]
-fn workers_are_looked_for_where_they_are_not_told() {
+fn workers_are_looked_for_where_they_are_not_configured() {
     let plant = |upstream: &str| {
         let source =
             format!("gateway.listen = \"127.0.0.1:80\"\nupstream.a = {{ address = \"a:80\"{upstream} }}\n");

@@ -178,7 +178,7 @@ fn a_server_is_as_promised_where_nothing_is_said() {
 }
 
 #[test]
-fn levels_are_compared_with_full_quality_and_assumptions_are_told() {
+fn levels_are_compared_with_full_quality_and_assumptions_are_reported() {
     let mut promises = promises();
     promises.sites[0] = Site::new("shop", &["text", "light", "plain", "full"]);
     let source = "duration = \"60s\"\n[[stream]]\nrate = \"1/s\"\n[plant.app]\nservice = \"1ms\"\n\
@@ -241,7 +241,7 @@ fn a_log_may_bring_the_times_that_nobody_says() {
 }
 
 #[test]
-fn workers_that_are_to_be_found_are_told_or_guessed_aloud() {
+fn workers_that_are_to_be_found_are_stated_or_guessed_aloud() {
     let mut promises = promises();
     promises.plants[0].find_workers = Some(WorkerBounds { least: 1, most: 64 });
     let speed = Replay { speed: 1.0, scale: 1.0 };
@@ -249,14 +249,14 @@ fn workers_that_are_to_be_found_are_told_or_guessed_aloud() {
         [(None, "THAT IS A GUESS"), (Some("as site.state keeps it".to_owned()), "as site.state keeps it")]
     {
         let guessed = replay(Path::new("access.json"), speed, &promises, &[known]).assumptions;
-        let told = format!("`app` works on 4 requests at once: {from}");
-        assert!(guessed.iter().any(|sentence| sentence.starts_with(&told)), "{guessed:?}");
+        let sentence = format!("`app` works on 4 requests at once: {from}");
+        assert!(guessed.iter().any(|own| own.starts_with(&sentence)), "{guessed:?}");
     }
     let source =
         "duration = \"60s\"\n[plant.app]\nservice = \"40ms\"\nworkers = 7\n[[stream]]\nrate = \"100/s\"\n";
-    let told = understood(source, &promises);
-    assert_eq!(told.workload.plants[0].discipline, Discipline::Workers(7));
-    assert!(told.assumptions.iter().all(|told| !told.contains("at once")), "{:?}", told.assumptions);
+    let stated = understood(source, &promises);
+    assert_eq!(stated.workload.plants[0].discipline, Discipline::Workers(7));
+    assert!(stated.assumptions.iter().all(|own| !own.contains("at once")), "{:?}", stated.assumptions);
 }
 
 #[test]

@@ -22,25 +22,25 @@ pub enum FaultKind {
     Takes(Duration),
     /// A request that starts meanwhile fails after this time.
     Fails(Duration),
-    /// This part of its workers is not there, as when one of several servers is down. `told`: the gateway knows it at once.
+    /// This part of its workers is not there, as when one of several servers is down. `reported`: the gateway knows it at once.
     /// What is in service is finished.
     Gone {
         /// The part, in [0, 1).
         part: f64,
-        /// Whether the gateway is told.
-        told: bool,
+        /// Whether it is reported to the gateway.
+        reported: bool,
     },
 }
 
-/// The part of the workers that is not there at a time, and whether the gateway is told; the first such fault counts.
+/// The part of the workers that is not there at a time, and whether it is reported to the gateway; the first such fault counts.
 pub(crate) fn gone(faults: &[Fault], at: Duration) -> Option<(f64, bool)> {
     faults.iter().filter(|fault| (fault.from..fault.until).contains(&at)).find_map(|fault| match fault.kind {
-        FaultKind::Gone { part, told } => Some((part, told)),
+        FaultKind::Gone { part, reported } => Some((part, reported)),
         _ => None,
     })
 }
 
-/// Whether the gateway is told when a part of the plant with these faults is gone.
-pub(crate) fn tells_what_is_there(faults: &[Fault]) -> bool {
-    faults.iter().any(|fault| matches!(fault.kind, FaultKind::Gone { told: true, .. }))
+/// Whether it is reported to the gateway when a part of the plant with these faults is gone.
+pub(crate) fn reports_what_is_there(faults: &[Fault]) -> bool {
+    faults.iter().any(|fault| matches!(fault.kind, FaultKind::Gone { reported: true, .. }))
 }

@@ -315,7 +315,7 @@ impl LastLevels {
 
     /// Whether the client's level was another one at its last request.
     fn changed(&mut self, client: u64, level: u8) -> bool {
-        // The client's number is a hash already. Its lowest 16 bits are its place, the 12 above them tell it apart.
+        // The client's number is a hash already. Its lowest 16 bits are its place, the 12 above them distinguish it.
         let now = ((client >> 16) as u16) << Self::LEVEL_BITS | u16::from(level);
         let last = std::mem::replace(&mut self.0[client as usize % Self::PLACES], now);
         last != now && last >> Self::LEVEL_BITS == now >> Self::LEVEL_BITS && last != 0

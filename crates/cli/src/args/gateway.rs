@@ -220,7 +220,7 @@ Example:
   plimsoll explain examples/classes.toml --request 'GET /cart' --host shop.example \\
       --client 203.0.113.7 --cookie session=42
 
-Exit codes: 0 told, also that no site has the host; 2 the input is wrong.";
+Exit codes: 0 explained, also that no site has the host; 2 the input is wrong.";
 
 /// Say where a request belongs by FILE, and what its client gets when
 #[derive(Args, Clone, Debug, PartialEq)]

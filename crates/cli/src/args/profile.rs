@@ -12,7 +12,7 @@ const REQUESTS: Bounds<u64> =
 
 const AFTER: &str = "\
 Out comes what a request, a byte and a rejection cost the server: the [capacity] section of its upstream. \
-Each URL is one size of one kind of content; sizes from 1 KB to 256 KB or more tell most. Each is loaded \
+Each URL is one size of one kind of content; sizes from 1 KB to 256 KB or more show most. Each is loaded \
 by more and more clients until its rate no longer rises, then at random times at 80 and 95 % of that \
 rate. At last the server is loaded with twice what it can do, to see what a request that fails costs it. \
 It takes about a minute, and the server serves nobody else meanwhile.

@@ -37,7 +37,7 @@ pub(crate) fn control(arguments: &ControlArguments) -> Result<(), Failure> {
     log::start(signals);
     let requests = signals.receive()?;
     let (text, configuration) = source::read_inside(&arguments.file)?;
-    // An address that cannot be had is told before the state is touched.
+    // An address that cannot be had is reported before the state is touched.
     let listening = arguments.admin.map(|address| Listening::bind(address, &configuration)).transpose()?;
     let learned = arguments.state.with_added_extension("learned");
     let known = KnownState::find_at(&learned);
@@ -48,7 +48,7 @@ pub(crate) fn control(arguments: &ControlArguments) -> Result<(), Failure> {
     let incidents = Arc::default();
     let keeps_seed = configuration.gateway.seed.is_none();
     let mut run = ControlRun { controller, learned: &learned, keeps_seed, desk: None };
-    // Deaths that the first tick finds have not been told; those that an earlier controller has found have.
+    // Deaths that the first tick finds have not been logged; those that an earlier controller has found have.
     let processes = ProcessNews::going_on(run.controller.lanes(), run.process_counts());
     if let Some((state, at_once)) = known.learned() {
         known.tell_left_out(&run.controller.restore(&state, at_once));

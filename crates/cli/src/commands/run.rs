@@ -83,7 +83,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<(), Failure> {
     let threads = threads.and_then(|()| certificates::follow(gateway.reloader()));
     threads.map_err(|error| Failure::Failed(format!("cannot start a thread: {error}")))?;
     gateway.set_owner(Box::new(reload.clone()));
-    // The operator's listener answers all that may be asked of it before its address is told.
+    // The operator's listener answers all that may be asked of it before its address is logged.
     tell_addresses(&gateway);
     start.ready(std::mem::take(&mut before.sockets));
     supervisor::ready();

@@ -34,7 +34,7 @@ pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
     new.persist(path).map(drop).map_err(|failed| failed.error)
 }
 
-/// The error without the name of a temporary file, which tells a user nothing.
+/// The error without the name of a temporary file, which means nothing to a user.
 pub(crate) fn without_temporary_name(error: io::Error) -> io::Error {
     match error.to_string().rsplit_once(" at path \"") {
         Some((why, _)) => io::Error::new(error.kind(), why),

@@ -7,7 +7,7 @@ use plimsoll_core::telemetry::status::{FoundType, SiteStatus};
 use serde::Deserialize;
 use std::path::Path;
 
-/// What a small static file is taken to cost (s): a configuration tells costs relative to it.
+/// What a small static file is taken to cost (s): a configuration states costs relative to it.
 const STATIC_SECONDS: f64 = 1e-3;
 
 /// The sections of a site, to be put into its `[[site]]`; none if nothing was found.
@@ -30,7 +30,7 @@ pub(crate) fn sections(site: &SiteStatus) -> Option<String> {
     (!all.is_empty()).then(|| format!("# of [[site]] {}\n{}", site.name, all.join("\n")))
 }
 
-/// A status, as far as it tells of types and of what upstreams are given at once.
+/// A status, as far as it is about types and what upstreams are given at once.
 #[derive(Deserialize)]
 struct SavedStatus {
     #[serde(default)]
@@ -38,7 +38,7 @@ struct SavedStatus {
     sites: Vec<SavedSite>,
 }
 
-/// The most requests at once of an upstream, and why these are no more, if the limit is not the one that was told.
+/// The most requests at once of an upstream, and why these are no more, if the limit is not the one that is configured.
 #[derive(Deserialize)]
 pub(crate) struct SavedLimit {
     name: String,
@@ -74,7 +74,7 @@ impl SavedLimit {
     }
 }
 
-/// What a saved status tells: the shares of types that are in time alone, and the limits of upstreams.
+/// What a saved status says: the shares of types that are in time alone, and the limits of upstreams.
 #[derive(Default)]
 pub(crate) struct Saved {
     pub(crate) shares: SavedShares,
@@ -109,7 +109,7 @@ struct SavedType {
     query: Vec<String>,
 }
 
-/// Adds the types of a saved `/status` to the sites that tell none.
+/// Adds the types of a saved `/status` to the sites for which none is configured.
 pub(crate) fn read_into(promises: &mut Promises, path: &Path) -> Result<Saved, Failure> {
     let wrong = |why: String| {
         Failure::Input(format!(

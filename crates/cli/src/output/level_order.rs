@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn levels_that_look_reversed_are_told() {
+    fn levels_that_look_reversed_are_reported() {
         let light = "[[site.level]]\nname = \"light\"\nprefix = \"/light\"\n";
         let full = "[[site.level]]\nname = \"full\"\n";
         let rich = "[[site.level]]\nname = \"rich\"\nheaders = { x-rich = \"yes\" }\n";
@@ -57,18 +57,19 @@ mod tests {
         assert_eq!(warned(""), Vec::<String>::new());
         assert_eq!(warned(&format!("{light}{full}")), Vec::<String>::new());
         assert_eq!(warned(&format!("{light}{rich}")), Vec::<String>::new());
-        let told = warned(&format!("{full}{light}"));
+        let warnings = warned(&format!("{full}{light}"));
         assert_eq!(
-            told,
+            warnings,
             [
                 "site shop: its levels seem to stand in the wrong order: the lowest quality comes first and full quality last; \
               here that is \"light\", and \"full\" stands before it"
             ]
         );
-        let told = warned(&format!("{plain}{rich}"));
+        let warnings = warned(&format!("{plain}{rich}"));
         assert!(
-            told[0].ends_with("here that is \"rich\", which has `headers`, and \"plain\" before it has none"),
-            "{told:?}"
+            warnings[0]
+                .ends_with("here that is \"rich\", which has `headers`, and \"plain\" before it has none"),
+            "{warnings:?}"
         );
     }
 }

@@ -156,7 +156,7 @@ fn sites(configuration: &Configuration) -> Table {
     list("Sites", &["site", "classes"], &rows)
 }
 
-/// The plans with the costs that the file tells.
+/// The plans with the costs that the file states.
 fn plans(promises: &Promises) -> Vec<PlantPlan> {
     plan::plan(promises, |site| plan::promised_costs(promises, &promises.sites[site]))
 }

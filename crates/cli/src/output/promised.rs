@@ -164,7 +164,7 @@ pub(crate) fn table(promises: &Promises, plans: &[PlantPlan]) -> String {
             let plan = match planned {
                 Some(row) => says(row, &promises.plants[site.plant]),
                 None if promised.ratio.is_none() => "enforced at admission".to_owned(),
-                None => "told by status while it runs".to_owned(),
+                None => "shown by status while it runs".to_owned(),
             };
             table = table.row([
                 site.name.clone().into(),
@@ -311,7 +311,7 @@ mod tests {
         let ratios = PREMIUM
             .replace("delay = \"200ms\"\npercentile = 95", "ratio = 1")
             .replace("guarantee.rate = \"100/s\"", "default_ratio = 3\nstrict_ratios = true");
-        assert!(table(&ratios).contains("last      ratio 3, strict  told by status"), "{}", table(&ratios));
+        assert!(table(&ratios).contains("last      ratio 3, strict  shown by status"), "{}", table(&ratios));
     }
 
     #[test]
@@ -367,7 +367,7 @@ mod tests {
         let on_site = deadline("1s").replace("name = \"shop\"", "name = \"shop\"\ndeadline = \"30ms\"");
         assert!(refused(&on_site).contains("class default has 30 ms"));
         assert!(table(&deadline("50ms")).contains("enforced at admission"));
-        // At a light level a request takes 8 ms; what one takes whose cost is not told, nobody knows.
+        // At a light level a request takes 8 ms; what one takes whose cost is not stated, is not known.
         let levels = "[[site.level]]\nname = \"light\"\nprefix = \"/l\"\ncost = 0.2\n[[site.level]]\nname = \"full\"\n";
         for levels in [levels.to_owned(), levels.replace("cost = 0.2\n", "")] {
             table(&deadline("10ms").replace("[[site.class]]", &format!("{levels}[[site.class]]")));

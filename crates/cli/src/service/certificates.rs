@@ -45,8 +45,8 @@ pub(crate) fn read_to_run(configuration: &Configuration) -> Result<(), Failure> 
 pub(crate) fn check(configuration: &Configuration) -> Result<Vec<Certificate>, Failure> {
     let certificates = read(configuration)?;
     let untimely: Vec<String> = certificates.iter().filter_map(Certificate::untimely).collect();
-    let told: Vec<String> = untimely.iter().map(|wrong| format!("error: {wrong} (under [tls])")).collect();
-    if told.is_empty() { Ok(certificates) } else { Err(Failure::Input(told.join("\n"))) }
+    let errors: Vec<String> = untimely.iter().map(|wrong| format!("error: {wrong} (under [tls])")).collect();
+    if errors.is_empty() { Ok(certificates) } else { Err(Failure::Input(errors.join("\n"))) }
 }
 
 /// What may surprise: hosts of sites that no certificate is for.
@@ -88,7 +88,7 @@ pub(crate) fn follow(gateway: Reloader) -> io::Result<()> {
 type Refused = (Vec<SeenFile>, Vec<String>);
 
 /// Reads them, at each look until they are right: what was wrong may be mended without a trace in the file itself, as a right
-/// to read it. What is wrong is told once.
+/// to read it. What is wrong is logged once.
 fn renew(gateway: &Reloader, seen: Vec<SeenFile>, refused: &mut Option<Refused>) {
     match gateway.renew_certificates() {
         Ok(true) => {

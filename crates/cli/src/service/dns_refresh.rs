@@ -7,7 +7,7 @@
 //! that fails takes no server away.
 //!
 //! Addresses are looked up by the interval of the configuration and not by the time to live of the answers, which the system's
-//! resolver does not tell. That resolver knows `/etc/hosts` and whatever else this machine takes names from, which a resolver
+//! resolver does not report. That resolver knows `/etc/hosts` and whatever else this machine takes names from, which a resolver
 //! of the gateway's own would not.
 
 use crate::service::hanging_reads::Readings;

@@ -59,10 +59,10 @@ pub(crate) fn fit_connections(
     let each = files_of_a_client(settings);
     let left = left_for_clients(limit, least, (upstreams, each));
     if left < wanted {
-        let is_told = settings.limits.connections != Limits::default().connections;
+        let is_configured = settings.limits.connections != Limits::default().connections;
         settings.limits.connections = left as usize;
-        tell_fewer(
-            is_told,
+        log_fewer(
+            is_configured,
             limit,
             left,
             wanted.saturating_mul(each + 1).max(wanted.saturating_mul(each) + upstreams + OWN_FILES),
@@ -73,9 +73,9 @@ pub(crate) fn fit_connections(
 
 /// Says that fewer connections are accepted: a warning if the file asks for more, else a line at the start, since nothing is
 /// wrong.
-fn tell_fewer(is_told: bool, limit: u64, left: u64, needed: u64) {
+fn log_fewer(is_configured: bool, limit: u64, left: u64, needed: u64) {
     static WAS_SAID: AtomicBool = AtomicBool::new(false);
-    if is_told {
+    if is_configured {
         tracing::warn!(
             "this process may open {limit} files, too few for `connections` under [limits]: it accepts {left}; raise the limit \
              (systemd: `LimitNOFILE={needed}`), or write `connections = {left}`"

@@ -1,5 +1,5 @@
 //! Upstreams that lead back to the gateway's own listeners: by an address of this machine where a listener has them all
-//! (`0.0.0.0`), or by a name. What a file alone tells is refused when it is read; here the machine is asked.
+//! (`0.0.0.0`), or by a name. What a file alone shows is refused when it is read; here the machine is asked.
 
 use crate::output::failure::Failure;
 use nix::ifaddrs::getifaddrs;

@@ -25,30 +25,30 @@ pub(crate) struct ProcessLine {
     pub(crate) text: String,
 }
 
-/// What the log has told of the processes.
+/// What was logged of the processes.
 #[derive(Debug)]
 pub(crate) struct ProcessNews {
     lanes: usize,
-    told: ProcessCounts,
+    logged: ProcessCounts,
     /// When the last line about refused attachments was written.
-    told_refused: Option<Instant>,
+    logged_refused: Option<Instant>,
 }
 
 impl ProcessNews {
     /// What was counted before is no news.
     pub(crate) fn going_on(lanes: usize, counts: ProcessCounts) -> Self {
-        ProcessNews { lanes, told: counts, told_refused: None }
+        ProcessNews { lanes, logged: counts, logged_refused: None }
     }
 
     /// Lines for what was counted since the last look.
     pub(crate) fn look(&mut self, counts: ProcessCounts, now: Instant) -> Vec<ProcessLine> {
-        let died = counts.deaths - self.told.deaths;
-        let held = counts.returned - self.told.returned;
-        (self.told.deaths, self.told.returned) = (counts.deaths, counts.returned);
+        let died = counts.deaths - self.logged.deaths;
+        let held = counts.returned - self.logged.returned;
+        (self.logged.deaths, self.logged.returned) = (counts.deaths, counts.returned);
         let mut lines: Vec<ProcessLine> = deaths(died, held).into_iter().collect();
-        let refused = counts.refused - self.told.refused;
-        if refused > 0 && self.told_refused.is_none_or(|told| now.duration_since(told) >= PAUSE) {
-            (self.told.refused, self.told_refused) = (counts.refused, Some(now));
+        let refused = counts.refused - self.logged.refused;
+        if refused > 0 && self.logged_refused.is_none_or(|at| now.duration_since(at) >= PAUSE) {
+            (self.logged.refused, self.logged_refused) = (counts.refused, Some(now));
             lines.push(self.without_lane(refused));
         }
         lines
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn processes_without_a_lane_are_told_at_once_and_then_once_a_minute() {
+    fn processes_without_a_lane_are_logged_at_once_and_then_once_a_minute() {
         let before = ProcessCounts { refused: 7, ..ProcessCounts::default() };
         let (mut news, start) = (ProcessNews::going_on(4, before), Instant::now());
         let mut said = Vec::new();

@@ -63,7 +63,9 @@ impl Owner for Reload {
             Ok(turn) => turn,
             Err(TryLockError::Poisoned(turn)) => turn.into_inner(),
             Err(TryLockError::WouldBlock) => {
-                return Err("another reload is under way; the log tells its end. Try again then.".to_owned());
+                return Err(
+                    "another reload is under way; the log reports its end. Try again then.".to_owned()
+                );
             }
         };
         self.reload_in_turn(turn)
@@ -132,8 +134,8 @@ impl Reload {
             let found = resolve::look_all_up(&configuration, |address| lookups.found(address))?;
             let mut settings = resolve::settings_with(&configuration, &found)?;
             // A seed that was drawn stays in force.
-            let told = configuration.gateway.seed.map(|seed| (seed, SeedSource::Configured));
-            (settings.hash_seed, settings.hash_seed_from) = told.unwrap_or(known_seed);
+            let configured = configuration.gateway.seed.map(|seed| (seed, SeedSource::Configured));
+            (settings.hash_seed, settings.hash_seed_from) = configured.unwrap_or(known_seed);
             Ok((settings, found, known, configuration))
         });
         let read = read.inspect_err(|_| self.gateway.refuse());

@@ -1,4 +1,4 @@
-//! From what the configuration says to what the gateway is told: names are looked up, folders are found.
+//! From what the configuration says to what the gateway is given: names are looked up, folders are found.
 
 use crate::output::failure::{Failure, folder};
 use crate::service::{certificates, own_listeners};
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_hinders_a_start_is_told_before() {
+    fn what_hinders_a_start_is_reported_before() {
         // No name has so long a label, whatever a resolver says of others.
         let long = "a".repeat(64);
         let source = format!(
@@ -202,8 +202,8 @@ mod tests {
         let [name, log] = &missing_here(&understand(&source, "test.toml").unwrap())[..] else {
             panic!("two")
         };
-        let told = format!("[upstream.app]: `{long}.example:81` cannot be looked up here: ");
-        assert!(name.starts_with(&told), "{name}");
+        let expected = format!("[upstream.app]: `{long}.example:81` cannot be looked up here: ");
+        assert!(name.starts_with(&expected), "{name}");
         assert!(
             log.starts_with("there is no folder /no/such here for the access log /no/such/access.log; "),
             "{log}"

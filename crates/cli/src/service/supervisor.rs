@@ -1,40 +1,41 @@
-//! What a supervisor such as systemd is told, by the protocol of sd_notify(3): that the gateway serves, reads its configuration
-//! anew, ends, lives, or has another process in its place. Without `NOTIFY_SOCKET` nobody listens, and nothing is said.
+//! What is reported to a supervisor such as systemd, by the protocol of sd_notify(3): that the gateway serves, reads its
+//! configuration anew, ends, lives, or has another process in its place. Without `NOTIFY_SOCKET` nobody listens, and nothing is
+//! said.
 //!
-//! The watchdog is told that the gateway lives as long as the control loops run: if they stand still, service levels stand
-//! still with them, and requests pass as before, so that no client would show it.
+//! The watchdog hears that the gateway lives as long as the control loops run: if they stand still, service levels stand still
+//! with them, and requests pass as before, so that no client would show it.
 
 use plimsoll_core::telemetry::status::Status;
 use plimsoll_core::time::Instant;
 use sd_notify::NotifyState;
 use std::time::Duration;
 
-/// Tells, and takes no notice of a supervisor that has gone.
-fn tell(states: &[NotifyState<'_>]) {
+/// Reports to the supervisor, and takes no notice of one that has gone.
+fn report(states: &[NotifyState<'_>]) {
     let _ = sd_notify::notify(states);
 }
 
 /// The gateway serves.
 pub(crate) fn ready() {
-    tell(&[NotifyState::Ready, NotifyState::Status("serving")]);
+    report(&[NotifyState::Ready, NotifyState::Status("serving")]);
 }
 
 /// The configuration is read anew; [`ready`] follows, whatever comes of it.
 pub(crate) fn reloading() {
     match NotifyState::monotonic_usec_now() {
-        Ok(now) => tell(&[NotifyState::Reloading, now]),
-        Err(_) => tell(&[NotifyState::Reloading]),
+        Ok(now) => report(&[NotifyState::Reloading, now]),
+        Err(_) => report(&[NotifyState::Reloading]),
     }
 }
 
 /// Requests under way have time to finish.
 pub(crate) fn stopping() {
-    tell(&[NotifyState::Stopping, NotifyState::Status("requests under way have time to finish")]);
+    report(&[NotifyState::Stopping, NotifyState::Status("requests under way have time to finish")]);
 }
 
 /// Another process has this one's place.
 pub(crate) fn is_replaced_by(process: u32) {
-    tell(&[NotifyState::MainPid(process)]);
+    report(&[NotifyState::MainPid(process)]);
 }
 
 /// Says that the gateway lives, as often as the supervisor wants it.
@@ -55,7 +56,7 @@ impl Watchdog {
     /// Takes a look at the loops; says that they run if they do and it is time.
     pub(crate) fn look(&mut self, status: &Status) {
         if self.is_due(std::time::Instant::now(), status.at, status.period) {
-            tell(&[NotifyState::Watchdog]);
+            report(&[NotifyState::Watchdog]);
         }
     }
 
@@ -107,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn life_is_told_while_the_loops_run_whatever_their_period_is() {
+    fn life_is_reported_while_the_loops_run_whatever_their_period_is() {
         for (limit, period) in [(30, 1), (30, 20), (30, 60), (1, 1), (3, 60)] {
             let words = words(watchdog(limit), period, 240);
             let longest = words.windows(2).map(|two| two[1] - two[0]).fold(0.0, f64::max);
@@ -121,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_limit_nothing_is_told() {
+    fn without_a_limit_nothing_is_reported() {
         let none = Watchdog { limit: None, said: None, last: None };
         assert!(words(none, 1, 10).is_empty());
     }

@@ -1,7 +1,7 @@
 //! What-if beside a running gateway: this program simulates as another process, at the lowest priority.
 //!
 //! `plimsoll simulate --background` takes only what is left of one core, and bounded memory; so whatever the log and the
-//! configuration hold, the gateway goes on as it is. What it writes on stderr tells how far it is and why it failed.
+//! configuration hold, the gateway goes on as it is. What it writes on stderr says how far it is and why it failed.
 
 use crate::service::background::PROGRESS;
 use crate::service::state;

@@ -4,7 +4,7 @@
 //! a place for each worker that `ServerLimit` would allow, whatever `MaxRequestWorkers` says, and a request given to one
 //! that does not exist waits in the server instead of in the gateway. Apache starts more when few are idle; the next look
 //! sees them. PHP-FPM's page has `total processes`, which follows the same rule. nginx's `stub_status` has connections
-//! only, and their number does not tell how many requests the server behind nginx works on.
+//! only, and their number does not show how many requests the server behind nginx works on.
 //!
 //! A thread of its own asks for the page, which waits like any other request. Without an answer, or one that is
 //! understood, the last report stays in force.

@@ -46,10 +46,10 @@ pub fn example(name: &str) -> String {
     fs::read_to_string(of_repository("examples").join(name)).expect("the example is there")
 }
 
-/// The example of deadlines without the type that it tells.
+/// The example of deadlines without the type that it states.
 pub fn without_types() -> String {
     let text = example("deadlines.toml");
-    let (before, rest) = text.split_once("[[site.type]]").expect("it tells a type");
+    let (before, rest) = text.split_once("[[site.type]]").expect("it states a type");
     let (_, after) = rest.split_once("[[site.class]]").expect("and a class after it");
     format!("{before}[[site.class]]{after}")
 }

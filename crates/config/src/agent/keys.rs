@@ -36,7 +36,7 @@ section! { "[server]"
         probe: HttpUrl, required("write a cheap page of the server: `probe = \"http://127.0.0.1/robots.txt\"`");
         /// Time from one probe to the next.
         every: Duration, default(Duration::from_millis(500));
-        /// The response time that was promised: a probe that takes longer tells of overload. Default: nine tenths of
+        /// The response time that was promised: a probe that takes longer is a sign of overload. Default: nine tenths of
         /// the time that a full queue takes, as measured, but at most a second.
         response_time: Duration, optional;
         /// How many connections wait in its listen queue. Apache: `ListenBacklog`. nginx: `backlog` of `listen`, or that of

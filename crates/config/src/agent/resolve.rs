@@ -71,7 +71,7 @@ fn counters(file: &AgentKeys, at: &dyn Fn(&Text) -> PathBuf, findings: &mut Find
         refuse!(findings, MissingKey at &file.load.span,
             "nothing says how the server's load is seen",
             help: "under `[load]`, write one of `log`, `server_status` (Apache), `stub_status` (nginx) and `wire`: without it \
-                   nobody could tell when full quality fits again");
+                   nothing shows when full quality fits again");
     }
     counters
 }

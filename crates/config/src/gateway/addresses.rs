@@ -281,7 +281,7 @@ pub(super) fn check_upstreams(file: &ConfigurationKeys, findings: &mut Findings)
     }
 }
 
-/// Whether a connection to `address`, as far as it tells without asking for names, comes to `listener`.
+/// Whether a connection to `address`, as far as that is known without asking for names, comes to `listener`.
 fn reaches(address: &str, listener: SocketAddr) -> bool {
     let lower = address.to_ascii_lowercase();
     let comes = |address: &str| address.parse().is_ok_and(|to| comes_to(to, listener, &[]));

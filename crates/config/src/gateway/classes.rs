@@ -140,7 +140,7 @@ fn check_reach(keys: &[Located<ClassKeys>], findings: &mut Findings) {
     }
 }
 
-/// Whether each request of which `narrow` holds is one of which `wide` holds: as far as their values tell.
+/// Whether each request of which `narrow` holds is one of which `wide` holds: as far as their values show.
 fn takes_all_of(wide: &Condition, narrow: &Condition) -> bool {
     fn all<T>(wide: &[T], narrow: &[T], covers: impl Fn(&T, &T) -> bool) -> bool {
         let is_covered = |one: &T| wide.iter().any(|other| covers(other, one));

@@ -58,10 +58,10 @@ pub(super) fn control(keys: &ControlKeys, gateway: &GatewayKeys, findings: &mut 
             "a control period this short or long does not work",
             help: "write something from `\"10ms\"` to `\"60s\"`; `\"1s\"` is what the loops were tuned with");
     }
-    if let Some(told) = keys.retry_after.as_ref().filter(|told| told.value.subsec_nanos() != 0) {
-        refuse!(findings, BadValue at &told.span,
+    if let Some(asked) = keys.retry_after.as_ref().filter(|asked| asked.value.subsec_nanos() != 0) {
+        refuse!(findings, BadValue at &asked.span,
             "`Retry-After` counts whole seconds",
-            help: format!("write `\"{}s\"`", told.value.as_secs() + 1));
+            help: format!("write `\"{}s\"`", asked.value.as_secs() + 1));
     }
     let law = match keys.law.value {
         LawName::FeedForward => UtilizationLaw::FeedForward,
@@ -74,7 +74,7 @@ pub(super) fn control(keys: &ControlKeys, gateway: &GatewayKeys, findings: &mut 
         period: period.value,
         law,
         rekey: rekey(gateway, period.value, findings),
-        retry_after: keys.retry_after.as_ref().map(|told| told.value),
+        retry_after: keys.retry_after.as_ref().map(|asked| asked.value),
         delay_law: keys.delay_law.value,
         admission: keys.admission.value,
         shares: deadlines::shares(keys, findings),
@@ -104,27 +104,27 @@ pub(super) fn reject_at_accept(file: &ConfigurationKeys, findings: &mut Findings
     let Located { value: wanted, span, .. } = &file.gateway.value.reject_at_accept;
     let Some(site) = file.site.value.0.first().filter(|_| *wanted) else { return *wanted };
     let keys = &site.value;
-    // A class before which no other is told by the client alone.
+    // The class before which no other could be chosen by the client alone.
     let first = keys.class.value.0.first().and_then(|class| class.value.condition.as_ref());
     let asks_for_more = |rule: &MatchKeys| rule.client.is_none();
     let (what, place) = if let Some(host) = &keys.host {
-        ("which site a request belongs to is told by its host", &host.span)
+        ("which site a request belongs to is known only by its host", &host.span)
     } else if keys.client.value.0 != Identity::Address {
-        ("its client is told by the request", &keys.client.span)
+        ("its client is known only by the request", &keys.client.span)
     } else if keys.choice.value != Choice::Client {
         ("the choice is made anew for each request", &keys.choice.span)
     } else if let Some(guarantee) = &keys.guarantee {
-        ("whether a request is inside the guarantee is told when it arrives", &guarantee.span)
+        ("whether a request is inside the guarantee is known only when it arrives", &guarantee.span)
     } else if let Some(rule) = keys.exempt.value.0.iter().find(|rule| asks_for_more(&rule.value)) {
         ("any client may send an exempt request", &rule.span)
     } else if let Some(rule) = first.filter(|rule| asks_for_more(&rule.value.0)) {
-        ("its class is told by the request", &rule.span)
+        ("its class is known only by the request", &rule.span)
     } else {
         return true;
     };
     refuse!(findings, Conflict at span,
         format!("no connection could be closed when it comes: {what}"),
-        help: "leave `reject_at_accept` out, or tell classes of the first site by `client` alone",
+        help: "leave `reject_at_accept` out, or choose classes of the first site by `client` alone",
         beside place => "that is");
     true
 }

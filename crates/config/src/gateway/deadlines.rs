@@ -1,4 +1,4 @@
-//! Deadlines: what they prefer, and the types that tell requests apart.
+//! Deadlines: what they prefer, and the types of requests.
 
 use super::classes::{ClassKeys, MatchKeys, match_condition};
 use super::control::ControlKeys;

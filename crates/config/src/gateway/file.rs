@@ -86,7 +86,7 @@ section! { "[gateway]"
         /// Whether decisions are acted on. Start with `"observe"`, which shows the decisions and carries out none.
         mode: Mode, default(Mode::default());
         /// Whether a new connection is closed at once if each request of its client would be rejected for the load. That is
-        /// known if clients are told apart by their address, one site has every host, and no rule asks for more than the
+        /// known if clients are distinguished by their address, one site has every host, and no rule asks for more than the
         /// `client`. Nothing is read and no handshake is made; a client without TLS is sent the answer to rejected requests
         /// all the same. Each such connection counts as one rejected request, and has no line in access logs.
         reject_at_accept: bool, default(Settings::default().reject_at_accept);
@@ -114,7 +114,7 @@ section! { "[gateway]"
         /// The file of the keys that sign them, one a line, each of at least 32 characters; a signature by any of them
         /// counts. The file is read again at each reload. A relative path is taken from the folder of this file.
         signing_key_file: Text, optional;
-        /// Which request headers tell the upstream the client's address.
+        /// Which request headers give the upstream the client's address.
         forwarded: ForwardedFields, default(ForwardedFields::default());
         /// How request headers are changed on their way to upstreams, for every site.
         request_headers: Table<HeaderRuleKeys>, optional;
@@ -149,7 +149,7 @@ section! { "[rejection]"
 }
 
 section! { "[report]"
-    /// The response header that tells level and reason.
+    /// The response header that shows level and reason.
     ReportKeys {
         /// Which responses carry it.
         when: ReportMode, default(Report::default().mode);

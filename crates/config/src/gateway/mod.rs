@@ -51,7 +51,7 @@ pub struct Gateway {
     pub admin_tokens: Option<PathBuf>,
     /// The operator's log.
     pub log: Log,
-    /// What is right and may surprise, where only the file's own keys tell it.
+    /// What is right and may surprise, where only the file's own keys show it.
     pub warnings: Vec<String>,
 }
 

@@ -80,7 +80,7 @@ impl Workers {
         let addresses = keys.address.as_ref().filter(|address| address.value.0.len() > 1);
         if let (Some(page), Some(addresses)) = (&capacity.workers_from, addresses) {
             refuse!(findings, Conflict at &page.span,
-                format!("the page of one server does not tell how many workers all {} have", addresses.value.0.len()),
+                format!("the page of one server does not say how many workers all {} have", addresses.value.0.len()),
                 help: "write `workers`, the sum of all servers' workers, or leave both out: then they are found",
                 beside &addresses.span => "the addresses are");
         }
@@ -107,7 +107,7 @@ fn refuse_search_bounds(capacity: &CapacityKeys, workers: &Range<usize>, finding
     for (name, bound) in places!(capacity => min_workers, max_workers, workers_from) {
         let Some(bound) = bound else { continue };
         refuse!(findings, Conflict at bound,
-            format!("`{name}` is for workers that are to be found, and `workers` tells them"),
+            format!("`{name}` is for workers that are to be found, and `workers` states their number"),
             help: format!("keep `workers` if you know how many they are; to have them found, keep `{name}`"),
             beside workers => "`workers` is given");
     }

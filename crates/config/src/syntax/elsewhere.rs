@@ -16,7 +16,7 @@ const ELSEWHERE: [(&str, &[&str], &str); 7] = [
     (
         "[[site]]",
         &["path", "paths", "location", "prefix", "match"],
-        "a site is told by its `host`; requests are told apart in its classes, as by path: `[[site.class]]` with \
+        "a site is chosen by its `host`; its classes distinguish requests, as by path: `[[site.class]]` with \
          `match = { path = \"/buy/*\" }`; a `prefix` is for levels",
     ),
     (

@@ -111,7 +111,7 @@ pub(super) fn guessed_workers(
             }
         };
         format!(
-            "`{}` works on {} requests at once: {from}; `workers` in the configuration, or in a workload under `[plant.{}]`, tells \
+            "`{}` works on {} requests at once: {from}; `workers` in the configuration, or in a workload under `[plant.{}]`, states \
              it",
             promise.name, promise.workers, promise.name
         )
@@ -120,7 +120,7 @@ pub(super) fn guessed_workers(
 }
 
 /// Whether the file says how many workers the plant of this name has.
-pub(super) fn tells_workers(file: &WorkloadKeys, name: &str) -> bool {
+pub(super) fn states_workers(file: &WorkloadKeys, name: &str) -> bool {
     let mut sections =
         file.plant.value.0.iter().filter(|(of, _)| of.value == name).map(|(_, keys)| &keys.value);
     sections.any(|keys| keys.workers.is_some() || keys.cores.is_some())
@@ -136,12 +136,12 @@ fn check_workers_given(
     for (number, promise) in promises.plants.iter().enumerate() {
         let name = &promise.name;
         let is_known = known.get(number).is_some_and(Option::is_some);
-        if promise.find_workers.is_none() || is_known || tells_workers(file, name) {
+        if promise.find_workers.is_none() || is_known || states_workers(file, name) {
             continue;
         }
         let section = file.plant.value.0.iter().find(|(of, _)| of.value == *name);
         refuse!(findings, MissingKey at section.map_or(&(0..0), |(_, keys)| &keys.span),
-            format!("how many workers `{name}` truly has is not told: the configuration leaves it to be found"),
+            format!("how many workers `{name}` truly has is not stated: the configuration leaves it to be found"),
             help: format!("write `workers = 8`, or `cores`, under `[plant.{name}]`"));
     }
 }

@@ -38,7 +38,7 @@ pub(super) fn resolve(
     let plants = plants::resolve(file, (promises, reading.known_workers), findings);
     let (versions, mut assumptions) = versions::resolve(file, inputs, findings);
     assumptions.extend(plants::guessed_workers(promises, reading.known_workers, |name| {
-        !plants::tells_workers(file, name)
+        !plants::states_workers(file, name)
     }));
     let truth = TrueServers { promises, plants: &plants };
     let context = StreamContext { truth, duration: &file.duration, inputs };

@@ -19,7 +19,7 @@ use std::{io, slice};
 /// A log that is read.
 pub(super) struct AccessLog {
     text: Text,
-    /// The first lines, which tell where times are.
+    /// The first lines, which show where times are.
     head: VecDeque<(Vec<u8>, Piece)>,
     line: Vec<u8>,
     reader: LineReader,
@@ -254,7 +254,7 @@ impl LineReader {
     }
 
     /// Reads one line in the format that is known, or in the one that it looks like; an empty one is none. The first line
-    /// that is understood tells the format of all.
+    /// that is understood determines the format of all.
     fn understand(&mut self, line: &[u8], record: &mut Record) -> Result<LineFound, Cow<'static, str>> {
         // Nearly all lines are UTF-8, which is quicker to see than to repair.
         let text = str::from_utf8(line).map_or_else(|_| String::from_utf8_lossy(line), Cow::Borrowed);
@@ -341,7 +341,7 @@ pub fn views(log: &Input) -> io::Result<(BTreeMap<String, u64>, LogNotes)> {
     Ok((views, log.notes))
 }
 
-/// The body bytes of the response that this line of an access log tells of: Common, Combined, or a JSON object with the
+/// The body bytes of the response that this line of an access log is about: Common, Combined, or a JSON object with the
 /// names in common use.
 ///
 /// # Errors
@@ -359,7 +359,7 @@ pub fn logged_bytes(line: &str) -> Result<u64, Cow<'static, str>> {
 /// Lines between two looks of a watcher.
 const LOOK: u64 = 1 << 14;
 
-/// What the times of a log tell.
+/// What the times of a log show.
 #[derive(Clone, Debug, Default)]
 pub struct LoggedTimes {
     /// Lines that were looked at.
@@ -372,11 +372,11 @@ pub struct LoggedTimes {
     pub field: Option<FoundTimes>,
     /// Where the user names the field: those in which the first lines have a number.
     pub known_fields: BTreeSet<String>,
-    /// What each of the levels of the options takes beside its site's highest, where lines of both tell it.
+    /// What each of the levels of the options takes beside its site's highest, where lines of both show it.
     pub level_shares: Vec<Option<f64>>,
 }
 
-/// Learns the times of a log from all of its lines, or from those before `watch`, which is told how much was read, breaks off.
+/// Learns the times of a log from all of its lines, or from those before `watch`, which is given how much was read, breaks off.
 ///
 /// # Errors
 /// The log cannot be read, or none of its lines is one of an access log.

@@ -7,7 +7,7 @@
 //!   goes on.
 //!
 //! A line more than [`BACK`] behind or [`GAP`] ahead may be the first of many, or one with an absurd stamp that must not
-//! move the others. So it is held until the next lines tell: ahead, one more like it is believed (a quiet server's lines
+//! move the others. So it is held until the next lines decide: ahead, one more like it is believed (a quiet server's lines
 //! are all far apart); behind, [`RUN`] more. Held lines that were not confirmed ahead come at the latest time, behind as
 //! early as they still can. Memory is constant: at most `RUN + 1` lines are held, and as many as the window takes.
 

@@ -122,12 +122,12 @@ pub(super) fn copied_client(client: IpAddr, copy: u32) -> IpAddr {
     let copy = copy.to_le_bytes();
     match client {
         IpAddr::V4(address) => made_address(address.octets().into_iter().chain(copy)),
-        // The first 64 bits tell IPv6 clients apart.
+        // The first 64 bits distinguish IPv6 clients.
         IpAddr::V6(address) => made_address(address.octets().into_iter().take(8).chain(copy)),
     }
 }
 
-/// A local IPv6 address (fd00::/8) whose first 64 bits, by which clients are told apart, are a hash: FNV-1a, its bits
+/// A local IPv6 address (fd00::/8) whose first 64 bits, by which clients are distinguished, are a hash: FNV-1a, its bits
 /// mixed once more, because its upper ones depend little on a name's last letters. 56 bits: of a million clients, two
 /// meet with a probability below 10^-5.
 fn made_address(bytes: impl Iterator<Item = u8>) -> IpAddr {

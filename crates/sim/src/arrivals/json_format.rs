@@ -3,7 +3,7 @@
 //! A name finds a field of the object, or with dots one within another (`request.uri`, as Caddy writes). Where no names
 //! are given, those of nginx examples, Caddy, Traefik, Logstash and Envoy are tried ([`fields`]).
 //!
-//! A time whose unit no one tells has one unit in the whole log, by the first lines that have it ([`TimeNames::settle`]): line
+//! A time whose unit is not stated has one unit in the whole log, by the first lines that have it ([`TimeNames::settle`]): line
 //! by line, 900 us would be taken for 900 s.
 
 use super::entry::{Entry, split_request};
@@ -57,7 +57,7 @@ pub(super) struct TimeNames(Vec<TimeName>);
 #[derive(Debug)]
 struct TimeName {
     name: String,
-    /// `None` until a line with more than zero tells it.
+    /// `None` until a line with more than zero shows it.
     unit: Option<TimeUnit>,
     is_guessed: bool,
     own: bool,
@@ -98,8 +98,8 @@ impl TimeNames {
         TimeNames(all)
     }
 
-    /// Decides the units that no one tells, each for the whole log, from those of these lines that have the field. A zero tells
-    /// nothing.
+    /// Decides the units that are not stated, each for the whole log, from those of these lines that have the field. A zero
+    /// shows nothing.
     pub(super) fn settle(&mut self, objects: &[Value]) {
         for known in self.0.iter_mut().filter(|known| known.unit.is_none()) {
             let values: Vec<f64> = objects.iter().filter_map(|object| known.value(object)).collect();

@@ -68,7 +68,7 @@ pub(crate) trait Source: Send {
         None
     }
 
-    /// The time of day that its requests came at; `None` where nothing tells it.
+    /// The time of day that its requests came at; `None` where nothing shows it.
     fn origin(&self) -> Option<TimeOrigin> {
         None
     }

@@ -9,7 +9,7 @@ const SHOWN: usize = 120;
 
 /// A line is no text if one in so many of its letters is none, or if one is 0.
 const BINARY: usize = 3;
-/// What is shown of such a line: its bytes tell nobody anything.
+/// What is shown of such a line: its bytes mean nothing to anybody.
 const NO_TEXT: &str = "(no text)";
 
 /// What a log turned out to hold.
@@ -46,14 +46,14 @@ pub struct LogNotes {
     pub timed: (u64, u64),
     /// Requests whose line is one of the gateway's own log; and those that were not served, in that log or in HAProxy's.
     pub own: (u64, u64),
-    /// Requests of such lines that were served, and whose time no line tells but those of others.
+    /// Requests of such lines that were served, and whose time is known only from the lines of others.
     pub untimed: u64,
     /// Lines of the gateway's own log, or of HAProxy's, whose requests it answered without a server, and which come to none,
     /// by status.
     pub no_load: BTreeMap<u16, u64>,
     /// Which field that is.
     pub times: Option<FoundTimes>,
-    /// Lines whose time hardly is in the unit that the first lines tell, and in which it was taken all the same.
+    /// Lines whose time hardly is in the unit that the first lines show, and in which it was taken all the same.
     pub odd_times: u64,
     /// The first of them: its number, and the time as it stands there.
     pub first_odd_time: Option<(u64, f64)>,

@@ -67,9 +67,9 @@ pub(super) fn no_load(object: &Value, unread: bool) -> Option<u16> {
 /// What a line of the own log was found to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OwnLine {
-    /// It tells which level was served, and what that took if any does.
+    /// It says which level was served, and what that took if any line does.
     Served,
-    /// It tells which level was served, but not what that took.
+    /// It says which level was served, but not what that took.
     Untimed,
     /// It is of a request that was not served.
     Unserved,
@@ -91,7 +91,7 @@ pub(super) struct OwnLog {
     /// By the hash of the path.
     last_of_path: BTreeMap<u64, FullFigures>,
     last: Option<FullFigures>,
-    /// What the line tells that was restored last.
+    /// What the line says that was restored last.
     pub(super) latest: Option<LevelTime>,
 }
 
@@ -182,7 +182,7 @@ pub(super) struct LevelTime {
     time: Duration,
 }
 
-/// The fewest lines of a level, and of the highest one beside it, that tell what it takes.
+/// The fewest lines of a level, and of the highest one beside it, that show what it takes.
 const FEWEST: f64 = 20.0;
 
 /// What each level takes beside its site's highest, learned from lines of both: their number and their times (s) by class.

@@ -42,7 +42,7 @@ struct Batch {
     origin: Option<TimeOrigin>,
 }
 
-/// A request, but for its text. It has no headers: logs tell none.
+/// A request, but for its text. It has no headers: logs have none.
 #[derive(Clone, Copy)]
 struct BatchRow {
     due: Instant,

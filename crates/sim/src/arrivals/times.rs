@@ -1,6 +1,6 @@
 //! Which number of a log's lines is what their requests took.
 //!
-//! The Common and Combined formats have no such number; servers are told to append it: Apache's `%D` and `%T`, nginx's
+//! The Common and Combined formats have no such number; servers are configured to append it: Apache's `%D` and `%T`, nginx's
 //! `$request_time` and `$upstream_response_time`, alone or as `rt=0.005 urt="0.004"`. So the first [`PROBE`] lines are
 //! looked at, and what stands behind the formats' own fields is judged by these rules, the first that applies:
 //!
@@ -116,7 +116,7 @@ pub(super) fn duration(number: f64, unit: TimeUnit) -> Option<Duration> {
     (0.0..=LONGEST).contains(&seconds).then(|| Duration::from_secs_f64(seconds))
 }
 
-/// The unit of a number that no one tells: whole and large is microseconds.
+/// The unit of a number for which none is stated: whole and large is microseconds.
 pub(super) fn unit_of(number: f64) -> TimeUnit {
     if number >= LARGE && number.fract() == 0.0 { TimeUnit::Microseconds } else { TimeUnit::Seconds }
 }
@@ -131,7 +131,7 @@ pub(super) fn time_in(tail: &str, found: &FoundTimes) -> Option<Duration> {
     duration(seconds(field.value)?, found.unit)
 }
 
-/// What the lines with these tails tell.
+/// What the lines with these tails show.
 pub(super) fn find(tails: &[&str], wanted: &LogTimes) -> Option<FoundTimes> {
     let lines: Vec<Vec<TailField<'_>>> = tails.iter().map(|tail| fields(tail).collect()).collect();
     let columns = Columns { lines: &lines };
@@ -174,8 +174,8 @@ impl Columns<'_> {
                 value => Some((value, Some(seconds(value)?))),
             })
             .collect();
-        let told = numbers.iter().any(|(_, number)| number.is_some());
-        (told && numbers.len() as f64 >= NEARLY_ALL * self.lines.len() as f64).then_some(numbers)
+        let has_numbers = numbers.iter().any(|(_, number)| number.is_some());
+        (has_numbers && numbers.len() as f64 >= NEARLY_ALL * self.lines.len() as f64).then_some(numbers)
     }
 
     /// The field that the user names.
@@ -255,7 +255,7 @@ fn is_counter(values: &[f64]) -> bool {
     values.len() >= FEWEST_RISING && values.iter().zip(&values[apart..]).all(|(before, after)| before < after)
 }
 
-/// The unit of a column that no one tells.
+/// The unit of a column for which none is stated.
 pub(super) fn unit_of_all(values: &[f64]) -> TimeUnit {
     let whole = values.iter().all(|value| value.fract() == 0.0);
     if whole && is_never_small(values) { TimeUnit::Microseconds } else { unit_of(median(values)) }

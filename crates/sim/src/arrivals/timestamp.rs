@@ -1,9 +1,9 @@
 //! Times as access logs write them.
 //!
-//! Three forms: `01/Aug/1995:00:00:01 -0400` (Common), RFC 3339 (with a space for the `T` and without a zone too, which
-//! is then UTC), and numbers of seconds, milliseconds, microseconds or nanoseconds since 1970, which are told apart by
-//! their size: seconds stay below 10^11 until the year 5138. Days are counted in the proleptic Gregorian calendar by
-//! eras of 400 years (Hinnant, "chrono-Compatible Low-Level Date Algorithms", days_from_civil).
+//! Three forms: `01/Aug/1995:00:00:01 -0400` (Common), RFC 3339 (with a space for the `T` and without a zone too, which is then
+//! UTC), and numbers of seconds, milliseconds, microseconds or nanoseconds since 1970, which are distinguished by their size:
+//! seconds stay below 10^11 until the year 5138. Days are counted in the proleptic Gregorian calendar by eras of 400 years
+//! (Hinnant, "chrono-Compatible Low-Level Date Algorithms", days_from_civil).
 //!
 //! Why not jiff: its parsers take 2 to 4 times as long (60 ns against 250 ns for a stamp of the Common format), and a log
 //! has a stamp in every line.

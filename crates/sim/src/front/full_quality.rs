@@ -22,7 +22,7 @@ impl FullQuality {
         let classifier = Classifier::new(promises, seed)?;
         let (promised, known) = (promises.plants.len(), workload.plants.len());
         if promised != known {
-            return Err(vec![format!("{promised} plants are promised, but the workload tells of {known}")]);
+            return Err(vec![format!("{promised} plants are promised, but the workload has {known}")]);
         }
         Ok(FullQuality { classifier, plan: ServicePlan::new(promises, workload) })
     }

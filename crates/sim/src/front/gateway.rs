@@ -23,8 +23,8 @@ pub struct Gateway {
     verdicts: Verdicts,
     /// By plant, as promised.
     stops_when_abandoned: Vec<bool>,
-    /// What those were told that were turned away, by their tokens.
-    told: Vec<(Token, Rejection)>,
+    /// How requests were turned away, by their tokens.
+    rejected: Vec<(Token, Rejection)>,
 }
 
 impl Gateway {
@@ -37,7 +37,7 @@ impl Gateway {
         let Some(lane) = lanes.pop() else { unreachable!("asked for one lane") };
         let stops_when_abandoned = promises.plants.iter().map(|plant| plant.stops_when_abandoned).collect();
         let (permits, verdicts) = (Slots::new(), Verdicts::new());
-        Ok(Gateway { engine, lane, permits, verdicts, stops_when_abandoned, told: Vec::new() })
+        Ok(Gateway { engine, lane, permits, verdicts, stops_when_abandoned, rejected: Vec::new() })
     }
 
     /// Takes over what a gateway learned before of how rates go on.
@@ -60,12 +60,12 @@ impl Gateway {
         self.engine.restore(learned, at_once)
     }
 
-    /// What it tells the server of this plant of its places there, as [`Lane::place_load`].
+    /// What it reports to the server of this plant of its places there, as [`Lane::place_load`].
     pub fn place_load(&self, plant: usize) -> PlaceLoad {
         self.lane.place_load(plant)
     }
 
-    /// Inside a server: what a gateway has told with a request, as [`Lane::hear_place_load`].
+    /// Inside a server: what a gateway has reported with a request, as [`Lane::hear_place_load`].
     pub fn hear_place_load(&self, now: Instant, target: Target, load: PlaceLoad) {
         self.lane.hear_place_load(now, target, load);
     }
@@ -79,7 +79,7 @@ impl Gateway {
     }
 
     fn hand_on_all(&mut self, orders: &mut Vec<Order>) {
-        let Gateway { permits, verdicts, told, .. } = self;
+        let Gateway { permits, verdicts, rejected, .. } = self;
         for verdict in verdicts.drain(..) {
             match verdict {
                 Verdict::Start(token, permit) => {
@@ -87,7 +87,7 @@ impl Gateway {
                     *permits.at(token) = Some(permit);
                 }
                 Verdict::Drop(token, rejection) => {
-                    told.push((token, rejection));
+                    rejected.push((token, rejection));
                     permits.take(token);
                     orders.push(Order::Drop(token, rejection.reason));
                 }
@@ -118,7 +118,7 @@ impl Front for Gateway {
                 Decision::Wait
             }
             Arrival::Reject(rejection) => {
-                self.told.push((token, rejection));
+                self.rejected.push((token, rejection));
                 Decision::Reject(rejection.reason)
             }
         };
@@ -127,9 +127,9 @@ impl Front for Gateway {
     }
 
     fn retry_after(&mut self, token: Token) -> Option<Duration> {
-        // What was told is asked for at once, and of few requests at a time.
-        let place = self.told.iter().rposition(|(told, _)| *told == token)?;
-        let (_, rejection) = self.told.swap_remove(place);
+        // A rejection is asked for at once, and there are few at a time.
+        let place = self.rejected.iter().rposition(|(own, _)| *own == token)?;
+        let (_, rejection) = self.rejected.swap_remove(place);
         // As the gateway writes it.
         Some(Duration::from_secs(rejection.retry_after_seconds().max(1)))
     }

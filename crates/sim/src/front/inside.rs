@@ -2,8 +2,8 @@
 //! process takes it and asks the engine.
 //!
 //! It is the engine of the same promises as in the gateway, with what a server's processes know: a request arrives when it is
-//! taken, whatever is taken is in service, and of the queue only its length is told, as the process saw it that took the last
-//! request. Clients that leave are not seen before their response is written, so that they are served as all others.
+//! taken, whatever is taken is in service, and of the queue only its length is reported, as the process saw it that took the
+//! last request. Clients that leave are not seen before their response is written, so that they are served as all others.
 
 use super::gateway::Gateway;
 use super::{Arriving, Decision, Front, Order};
@@ -28,7 +28,7 @@ pub struct ServerProcesses {
     pub held: Duration,
     /// After what time a client is not there any more when its response is written.
     pub patience: Option<Duration>,
-    /// What the controller is told of the queue.
+    /// What is reported to the controller of the queue.
     pub looks: QueueLook,
     /// Whether the controller knows that requests wait unseen, and a service for a client that has left is work.
     pub is_counted: bool,
@@ -48,7 +48,7 @@ impl ServerProcesses {
     }
 }
 
-/// What the processes of a server tell of its listen queue.
+/// What the processes of a server report of its listen queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueueLook {
     /// Nothing.
@@ -163,14 +163,14 @@ impl Inside {
         let stands = stands_since.filter(|_| is_recent).map(|since| now.since(since));
         // As the kernel's figures are read: it need not be full in this moment, in which one has just been taken.
         let is_full = waiting > 0 && (waiting + waiting / 16 + 1) as usize >= self.is.listen_queue;
-        let tells = match self.is.looks {
+        let reports = match self.is.looks {
             QueueLook::Nothing | QueueLook::Stands => false,
             QueueLook::Length => !is_full,
             QueueLook::FullLength => true,
         };
         Readings {
             queue_stands: stands.unwrap_or_default(),
-            queue_waiting: (is_recent && tells).then_some(waiting),
+            queue_waiting: (is_recent && reports).then_some(waiting),
             ..readings.clone()
         }
     }

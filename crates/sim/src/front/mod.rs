@@ -40,7 +40,7 @@ pub trait Front {
     /// Decides on an arrival. Orders for others go to `orders`; the arriving one's own decision is returned.
     fn arrive(&mut self, now: Instant, arrival: Arriving<'_>, orders: &mut Vec<Order>) -> Decision;
 
-    /// The `Retry-After` of the rejection that the request got last, in whole seconds. A comparator tells none.
+    /// The `Retry-After` of the rejection that the request got last, in whole seconds. A comparator sends none.
     fn retry_after(&mut self, _token: Token) -> Option<Duration> {
         None
     }

@@ -290,7 +290,7 @@ mod tests {
     #[test]
     fn a_plant_without_its_truth_is_an_error() {
         let none = PlantRules::front(&promises(), &Workload::default(), 1, vec![]);
-        assert!(none.err().unwrap()[0].contains("1 plants are promised, but the workload tells of 0"));
+        assert!(none.err().unwrap()[0].contains("1 plants are promised, but the workload has 0"));
         let without_sites = Promises { sites: vec![], ..promises() };
         assert!(PlantRules::front(&without_sites, &workload(), 1, vec![]).is_ok());
     }

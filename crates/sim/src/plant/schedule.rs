@@ -1,6 +1,6 @@
 //! Jobs in the order in which they end.
 //!
-//! The heap moves one word of 128 bits for each job: its key (64 bits), a count that tells equal keys apart (36 bits;
+//! The heap moves one word of 128 bits for each job: its key (64 bits), a count that distinguishes equal keys (36 bits;
 //! after 69 billion jobs it begins anew, and of equal keys a later one may come first, once), and the job's place
 //! (28 bits). Jobs stay where they are. A heap of whole jobs, ordered field by field, took a fifth longer at 256: it
 //! moves more, and it branches where the processor can only guess.

@@ -20,7 +20,7 @@ pub use peaks::ArrivalPeaks;
 
 use crate::arrivals::{self, LogNotes, Source};
 use crate::degraded_paths::HeavyPaths;
-use crate::fault::tells_what_is_there;
+use crate::fault::reports_what_is_there;
 use crate::front::{Front, Gateway, Order, ServerProbe};
 use crate::plant::{Server, Work};
 use crate::record::Recorder;
@@ -179,7 +179,7 @@ impl<'a> Simulation<'a> {
             obeyed: Vec::new(),
             readings: Readings::default(),
             senses: rejection_seconds > 0.0
-                || workload.plants.iter().any(|plant| plant.reports || tells_what_is_there(&plant.faults)),
+                || workload.plants.iter().any(|plant| plant.reports || reports_what_is_there(&plant.faults)),
             may_return: workload.streams.iter().any(|stream| stream.retry.is_some() || stream.waits()),
             recorder: Recorder::new(promises.control.period, servers, (classes, levels)),
             heavy: HeavyPaths::default(),

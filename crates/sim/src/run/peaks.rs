@@ -4,7 +4,7 @@ use plimsoll_core::time::Instant;
 use std::collections::VecDeque;
 
 const SECOND: u64 = 1_000_000_000;
-/// The shortest stretch that tells a rate by the minute, and the longest that is looked at: a longer one has a part that is as
+/// The shortest stretch that shows a rate by the minute, and the longest that is looked at: a longer one has a part that is as
 /// busy or busier (seconds).
 const MINUTE: usize = 60;
 const LONGEST: usize = 2 * MINUTE;

@@ -127,7 +127,7 @@ impl Simulation<'_> {
 
     /// Turns away one that arrives or waits.
     fn refuse(&mut self, token: Token, reason: Reason) {
-        let told = self.front.retry_after(token);
+        let retry_after = self.front.retry_after(token);
         let Some(flight) = self.flights.end(token) else { return };
         let row = &mut self.recorder.row.classes[usize::from(flight.class)];
         row.reasons[reason as usize] += 1;
@@ -138,11 +138,12 @@ impl Simulation<'_> {
         if !cost.is_zero() && takes && self.setup.promises.plants[plant].same_host {
             self.servers[plant].charge(self.now, cost);
         }
-        self.come_again(flight, told);
+        self.come_again(flight, retry_after);
     }
 
-    /// Lets a client come again that may; `told` is when, if it was told. A user that waited and may not asks for more instead.
-    fn come_again(&mut self, flight: EndedFlight, told: Option<Duration>) {
+    /// Lets a client come again that may; `retry_after` is when, if it was told. A user that waited and may not asks for more
+    /// instead.
+    fn come_again(&mut self, flight: EndedFlight, retry_after: Option<Duration>) {
         let Some(request) = flight.again else { return };
         let stream = usize::from(flight.stream);
         let retry = self.setup.workload.streams[stream].retry;
@@ -150,8 +151,8 @@ impl Simulation<'_> {
             return self.ask_for_more(stream, request);
         };
         let again = Again { request, stream, attempt: flight.attempt + 1 };
-        match told.filter(|_| retry.obeys) {
-            Some(told) => self.clients.returns_at(self.now + told, again),
+        match retry_after.filter(|_| retry.obeys) {
+            Some(after) => self.clients.returns_at(self.now + after, again),
             None => self.clients.returns(self.now, retry.after, again),
         }
     }

@@ -3,7 +3,7 @@
 use super::Simulation;
 use super::due::Due;
 use super::outcome::busy;
-use crate::fault::{gone, tells_what_is_there};
+use crate::fault::{gone, reports_what_is_there};
 use plimsoll_core::time::{Duration, Instant};
 
 impl Simulation<'_> {
@@ -60,9 +60,10 @@ impl Simulation<'_> {
         self.readings.available.clear();
         let at = self.now.since(Instant::ZERO);
         for (number, plant) in
-            workload.plants.iter().enumerate().filter(|(_, plant)| tells_what_is_there(&plant.faults))
+            workload.plants.iter().enumerate().filter(|(_, plant)| reports_what_is_there(&plant.faults))
         {
-            let part = gone(&plant.faults, at).filter(|(_, told)| *told).map_or(0.0, |(part, _)| part);
+            let part =
+                gone(&plant.faults, at).filter(|(_, reported)| *reported).map_or(0.0, |(part, _)| part);
             self.readings.available.push((number, 1.0 - part));
         }
         // A served request takes of the gateway at least what a rejection takes; for the plant the service time says

@@ -1,4 +1,4 @@
-//! Pages, arrivals and streams of which nothing is said but what tells them from others.
+//! Pages, arrivals and streams of which nothing is said but what distinguishes them from others.
 
 use super::{
     Arrivals, Clients, Content, Input, Law, LogFormat, LogOptions, Page, Phase, Process, Replay, Stream,

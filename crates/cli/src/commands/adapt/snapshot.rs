@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_page_is_told() {
+    fn what_is_no_page_is_reported() {
         for (answer, expected) in [
             ("HTTP/1.1 302 Found\r\nLocation: /x\r\n\r\n", "the answer is 302"),
             ("HTTP/1.1 404 Not Found\r\nContent-Type: text/html\r\n\r\nno", "404"),

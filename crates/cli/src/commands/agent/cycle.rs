@@ -200,7 +200,7 @@ impl AgentRun {
             && if change.fraction < 1.0 { figures.overloaded } else { !figures.overloaded && fits() }
     }
 
-    /// Requests and the utilization that they made, if the counters tell it.
+    /// Requests and the utilization that they made, if the counters show it.
     fn utilization(&self, counters: &Counters, seconds: f64) -> Option<(u64, f64)> {
         Some((counters.requests, self.sense.utilization(counters, seconds)?))
     }

@@ -99,7 +99,7 @@ impl SenseReadings {
 
     fn processor_line(&self, agent: &Agent, sense: Option<&ProcessorSense>) -> String {
         let not_needed = match agent.sense {
-            LoadSense::Linear { .. } => "; it is not needed: costs are told",
+            LoadSense::Linear { .. } => "; it is not needed: costs are configured",
             LoadSense::Gap { .. } => "",
         };
         match (self.processor, sense.map(ProcessorSense::count)) {

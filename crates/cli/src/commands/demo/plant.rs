@@ -1,12 +1,12 @@
 //! The demo's server and its visitors, whose every property is known, so that the gateway can be judged.
 //!
-//! Sizes follow from noise. With Poisson arrivals a period's utilization varies by itself: at three times the capacity C
-//! of full pages its standard deviation is `sqrt(0.53 / C)` for a period of one second, so 2000 pages per second give
-//! 0.016, and the mean of five periods stays within 0.02 of a perfect set point. 256 workers are what Apache has by
-//! default. Many workers and long service times make the server cheap to play: its workers sleep instead of working. They
-//! also make a delay of this machine small beside the service time: the gateway does not tell a millisecond on the way to
-//! the server from service, and at R requests a second it shows as `R / s` milliseconds' worth of utilization, 0.02 here
-//! (with 128 workers of half the service time it would be 0.05).
+//! Sizes follow from noise. With Poisson arrivals a period's utilization varies by itself: at three times the capacity C of
+//! full pages its standard deviation is `sqrt(0.53 / C)` for a period of one second, so 2000 pages per second give 0.016, and
+//! the mean of five periods stays within 0.02 of a perfect set point. 256 workers are what Apache has by default. Many workers
+//! and long service times make the server cheap to play: its workers sleep instead of working. They also make a delay of this
+//! machine small beside the service time: the gateway does not distinguish a millisecond on the way to the server from service,
+//! and at R requests a second it shows as `R / s` milliseconds' worth of utilization, 0.02 here (with 128 workers of half the
+//! service time it would be 0.05).
 
 use crate::args::source;
 use crate::output::failure::Failure;
@@ -26,7 +26,7 @@ pub(crate) const FULL: Duration = Duration::from_millis(128);
 pub(crate) const LIGHT_COST: f64 = 0.15;
 pub(crate) const FULL_BYTES: usize = 16 << 10;
 pub(crate) const LIGHT_BYTES: usize = 2 << 10;
-/// U*, the set point: the configuration of the demo tells none.
+/// U*, the set point: the configuration of the demo states none.
 pub(crate) const SET_POINT: f64 = Plant::LOAD_LINE;
 /// T, the control period.
 pub(crate) const PERIOD: Duration = Duration::from_secs(1);

@@ -176,13 +176,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_machine_that_cannot_send_the_crowd_is_told_first() {
+    fn a_machine_that_cannot_send_the_crowd_is_reported_first() {
         let seen = |local| [0, local].map(|local| Seen { local, errors: 49_500, ..Seen::default() });
         assert_eq!(too_busy(&seen(1_000)), None);
-        let told = too_busy(&seen(1_100)).expect("more than a hundredth");
+        let report = too_busy(&seen(1_100)).expect("more than a hundredth");
         assert!(
-            told.starts_with("This machine was too busy") && told.contains("1,100 of 100,100 requests"),
-            "{told}"
+            report.starts_with("This machine was too busy") && report.contains("1,100 of 100,100 requests"),
+            "{report}"
         );
     }
 }

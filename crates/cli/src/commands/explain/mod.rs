@@ -38,7 +38,7 @@ pub(crate) fn explain(arguments: &ExplainArguments) -> Result<(), Failure> {
     let explanation = plimsoll_core::request::explain::explain(promises, seed.unwrap_or(0), &request)
         .map_err(|wrong| Failure::Input(wrong.join("\n")))?;
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    let told = explanation.as_ref().map(|explanation| Told {
+    let explained = explanation.as_ref().map(|explanation| Explained {
         arguments,
         configuration: &configuration,
         hash: seed.map(|_| explanation.hash(now, promises.control.rekey)),
@@ -46,9 +46,9 @@ pub(crate) fn explain(arguments: &ExplainArguments) -> Result<(), Failure> {
         finds: &finds,
         saved,
     });
-    match (told, arguments.json) {
-        (Some(told), true) => json::print_indented(&told.facts()),
-        (Some(told), false) => text::print(told.text().trim_end()),
+    match (explained, arguments.json) {
+        (Some(explained), true) => json::print_indented(&explained.facts()),
+        (Some(explained), false) => text::print(explained.text().trim_end()),
         (None, true) => {
             json::print_indented(&Facts(vec![hidden("site", Value::Absent), hidden("status", 421u32)]))
         }
@@ -78,19 +78,19 @@ fn no_site(arguments: &ExplainArguments, configuration: &Configuration) -> Strin
     )
 }
 
-struct Told<'a> {
+struct Explained<'a> {
     arguments: &'a ExplainArguments,
     configuration: &'a Configuration,
     explanation: &'a Explanation,
     /// The client's hash, if the seed is known.
     hash: Option<f64>,
-    /// By site: no type is told, so they are found.
+    /// By site: no type is configured, so types are found.
     finds: &'a Vec<bool>,
-    /// What a saved status tells of types and limits.
+    /// What a saved status says of types and limits.
     saved: Saved,
 }
 
-impl Told<'_> {
+impl Explained<'_> {
     fn site(&self) -> &Site {
         &self.configuration.promises.sites[self.explanation.site]
     }
@@ -144,19 +144,19 @@ impl Told<'_> {
 
     /// The conditions that come before and do not hold: their names, and why they do not hold.
     fn misses(&self) -> Vec<(String, String)> {
-        let (site, told) = (self.site(), self.explanation);
-        let exempt = site.exempt.iter().zip(&told.not_exempt).enumerate();
+        let (site, explanation) = (self.site(), self.explanation);
+        let exempt = site.exempt.iter().zip(&explanation.not_exempt).enumerate();
         let exempt = exempt.map(|(place, (condition, part))| {
             (format!("exempt, condition {}", place + 1), why_not(condition, *part))
         });
-        let classes = site.classes.iter().zip(&told.not_classes);
+        let classes = site.classes.iter().zip(&explanation.not_classes);
         let classes = classes.map(|(class, part)| (class.name.clone(), why_not(&class.condition, *part)));
         exempt.chain(classes).collect()
     }
 
     fn why_class(&self) -> String {
-        let (site, told) = (self.site(), self.explanation);
-        match (told.exempt, told.class) {
+        let (site, explanation) = (self.site(), self.explanation);
+        match (explanation.exempt, explanation.class) {
             (Some(place), _) => condition(&site.exempt[place]),
             (None, Some(class)) => condition(&site.classes[class].condition),
             (None, None) => "what matches no class of its own".to_owned(),
@@ -190,8 +190,8 @@ impl Told<'_> {
 
     /// The levels from 0 to the highest: what a client gets there, and from which m on where m decides.
     fn levels(&self) -> Vec<Facts> {
-        let (site, told) = (self.site(), self.explanation);
-        let rewrites = &self.configuration.gateway.settings.rewrites[told.site];
+        let (site, explanation) = (self.site(), self.explanation);
+        let rewrites = &self.configuration.gateway.settings.rewrites[explanation.site];
         let by_hash = self.not_by_hash().is_none();
         let rejection = &self.configuration.gateway.settings.rejection;
         let by_hash = self.hash.filter(|_| by_hash);
@@ -210,7 +210,8 @@ impl Told<'_> {
         ]);
         let served = site.levels.iter().enumerate().map(|(place, level)| {
             // An exempt request goes as it came.
-            let rewrite = rewrites.get(place).filter(|_| told.exempt.is_none()).cloned().unwrap_or_default();
+            let rewrite =
+                rewrites.get(place).filter(|_| explanation.exempt.is_none()).cloned().unwrap_or_default();
             let RequestLine { method, target } = &self.arguments.request;
             let request = format!("{method} {}{target}", rewrite.prefix);
             let plant = self.upstream(level);
@@ -353,7 +354,7 @@ impl Told<'_> {
             hidden("hash", self.hash),
             hidden("not_by_hash", self.not_by_hash()),
             hidden("levels", self.levels()),
-            // By a saved status: upstreams that are given less than was told.
+            // By a saved status: upstreams that are given less than was configured.
             hidden("limits", self.saved.limits.iter().filter_map(SavedLimit::facts).collect::<Vec<_>>()),
             hidden("guaranteed_per_second", self.site().guarantee.map(|guarantee| guarantee.rate)),
         ])

@@ -53,7 +53,9 @@ pub(crate) fn notes(profiled: &Profiled) -> Vec<String> {
     }
     if let Some(fit) = profile.fit {
         if profile.highest.len() == 1 {
-            notes.push("one size tells a and b not apart: all is counted as a; name more URLs".to_owned());
+            notes.push(
+                "one size does not distinguish a and b: all is counted as a; name more URLs".to_owned(),
+            );
         }
         for (point, name) in profile.points().iter().zip(&profiled.subjects) {
             let error = fit.error(*point);
@@ -125,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_of_the_client_are_told() {
+    fn limits_of_the_client_are_reported() {
         let mut profiled = profiled();
         let found = &mut profiled.profile.highest[1];
         (found.client_cpu, found.machine_cpu) = (Some(0.97), Some(0.99));

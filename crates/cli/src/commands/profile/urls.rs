@@ -1,4 +1,4 @@
-//! URLs of the command line become servers and paths, and tell whether all of them are on this machine.
+//! URLs of the command line become servers and paths, and show whether all of them are on this machine.
 
 use crate::output::failure::Failure;
 use plimsoll_load::Target;

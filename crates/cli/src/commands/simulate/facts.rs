@@ -91,7 +91,7 @@ impl SimulationReport {
 
 /// The rates at which requests came: the mean, and those of the busiest minute and second.
 fn offered(run: &Run) -> Facts {
-    // No rate is told by less than a second.
+    // Less than a second shows no rate.
     let seconds = run.offered_until.as_secs_f64().max(1.0);
     let rate = |count: u64, seconds: f64| {
         let rate = count as f64 / seconds.max(f64::MIN_POSITIVE);

@@ -180,7 +180,7 @@ fn know_workers(
         }
         plant.workers = *workers;
         Some(match found {
-            true => format!("{from} has found so many, or was told them by the server"),
+            true => format!("{from} has found so many, or the server reported them"),
             false => format!("{from} takes it for so many, and has not found the number yet"),
         })
     });

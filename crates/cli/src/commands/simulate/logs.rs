@@ -10,7 +10,7 @@
 //! request takes as much as the others.
 //!
 //! In the gateway's own log a time is that of the level that was served. What a level on another upstream takes beside the
-//! highest one is learned from the lines of both, because no cost in a file tells it of servers that differ.
+//! highest one is learned from the lines of both, because no cost in a file says it of servers that differ.
 
 use super::watch::PATIENCE;
 use crate::args::SimulateArguments;
@@ -98,7 +98,7 @@ fn equal_shares(arguments: &SimulateArguments, learned: &LoggedTimes) -> Result<
     })
 }
 
-/// What the times of the log tell; nothing where there is none that can be read twice. A run that follows an interrupt ends at
+/// What the times of the log show; nothing where there is none that can be read twice. A run that follows an interrupt ends at
 /// once.
 fn learn(
     parsed: &ParsedWorkload,
@@ -114,14 +114,14 @@ fn learn(
     });
     let bar = ProgressLine::new(PATIENCE);
     let mut watch = |done| {
-        bar.show(done, || "what the times of the log tell".to_owned());
+        bar.show(done, || "what the times of the log show".to_owned());
         if interrupt.is_requested() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
     let learned = log.map(|log| logged_times(log, options, &mut watch)).transpose();
     Ok(learned.map_err(|error| source::unreadable(&error))?.unwrap_or_default())
 }
 
-/// Lets each level on another upstream than its site's highest take what the lines of both levels tell.
+/// Lets each level on another upstream than its site's highest take what the lines of both levels show.
 fn learn_levels(
     promises: &Promises,
     parsed: &mut ParsedWorkload,

@@ -86,7 +86,7 @@ fn in_order(inputs: &Inputs, run: &Run) -> Result<(), Failure> {
     )))
 }
 
-/// Refuses a run of which nothing can be told, because no request is for a site of the configuration.
+/// Refuses a run of which nothing can be reported, because no request is for a site of the configuration.
 fn anything_simulated(arguments: &SimulateArguments, inputs: &Inputs, runs: &[Run]) -> Result<(), Failure> {
     let run = &runs[0];
     let Some(host) = run.unmatched_host.as_ref().filter(|_| run.complete && run.requests == run.unmatched)

@@ -89,18 +89,18 @@ fn left_out(left: LeftOut) -> String {
     }
 }
 
-/// What is to be known of the times that a log tells.
+/// What is to be known of the times that a log has.
 fn time_notes(notes: &LogNotes) -> impl Iterator<Item = String> {
     let (timed, zero) = notes.timed;
-    let untold = (timed > 0 && timed < notes.requests).then(|| {
+    let untimed = (timed > 0 && timed < notes.requests).then(|| {
         let (timed, requests) = (grouped(timed), grouped(notes.requests));
         format!(
-            "the lines of {timed} of {requests} requests tell the server's own time; the others take what their bytes cost"
+            "the lines of {timed} of {requests} requests have the server's own time; the others take what their bytes cost"
         )
     });
     let zero = (zero > timed / 2).then(|| {
         format!(
-            "of {} requests the server's own time is zero: it is finer than the log tells, or no server was asked; they \
+            "of {} requests the server's own time is zero: it is finer than the log shows, or no server was asked; they \
              take nothing of it here",
             grouped(zero)
         )
@@ -108,11 +108,11 @@ fn time_notes(notes: &LogNotes) -> impl Iterator<Item = String> {
     let odd = notes.first_odd_time.zip(notes.times.as_ref()).map(|((line, value), field)| {
         format!(
             "the time of {} lines is hardly in the unit of the first ones, {field} (first at line {line}: {value}): it is taken \
-             for that all the same; `--time-field` tells another unit",
+             for that all the same; `--time-field` states another unit",
             grouped(notes.odd_times)
         )
     });
-    [untold, zero, odd].into_iter().flatten()
+    [untimed, zero, odd].into_iter().flatten()
 }
 
 /// What is to be known of a log that the gateway itself wrote.
@@ -163,7 +163,7 @@ fn found_workers(run: &Run, contender: &Contender) -> Vec<String> {
         let (last, least, most) = (second_half.clone().next_back()?, second_half.clone().min()?, second_half.max()?);
         (last > 0).then(|| {
             format!(
-                "{} has {truth} workers, and the gateway is not told: it takes them for {last} at the end, and for {least} to \
+                "{} has {truth} workers, and the gateway does not know it: it takes them for {last} at the end, and for {least} to \
                  {most} in the second half of the run",
                 plant.name
             )

@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ratio_is_told_in_units_of_its_first_class() {
+    fn a_ratio_is_reported_in_units_of_its_first_class() {
         let member = |name: &str, delta, ms| Member {
             name: name.to_owned(),
             class: 0,

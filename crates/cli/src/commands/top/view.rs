@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_fails_is_told_beside_promises_that_are_kept() {
+    fn a_server_that_fails_is_shown_beside_promises_that_are_kept() {
         let mut view = view("kept");
         let mut failing = seen("kept");
         failing.status.classes[0].recent.failed = 740;

@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_of_misses_is_told_once_and_its_end() {
+    fn a_share_of_misses_is_logged_once_and_its_end() {
         let mut misses = Misses::default();
         assert_eq!(misses.look(&class(100, 0, 1000)), None, "what was before is not news");
         assert_eq!(misses.look(&class(101, 1, 1100)), None, "one now and then is not either");

@@ -1,7 +1,7 @@
 //! The event log: what the loops decided, in words. In comes the gateway's status, period by period; out go lines for the
 //! log when something begins or ceases, such as a class that is degraded or a promise that is missed.
 //!
-//! Single requests are not logged: a response tells its level and reason in a header, and `/metrics` has the counts.
+//! Single requests are not logged: a response shows its level and reason in a header, and `/metrics` has the counts.
 
 mod deadlines;
 mod incident;

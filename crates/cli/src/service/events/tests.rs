@@ -195,7 +195,7 @@ fn what_was_counted_before_the_loops_began_is_no_incident() {
 
 /// As after an upgrade under load, where the new process goes on at the levels of the old one.
 #[test]
-fn before_the_first_period_no_utilization_is_told() {
+fn before_the_first_period_no_utilization_is_logged() {
     let early = Status { at: Instant::ZERO + Duration::from_millis(100), ..loaded(1, [5, 5], 0) };
     let lines = EventLog::default().lines(&early);
     assert!(lines[0].contains("app's utilization is not measured yet, its load line 0.85"), "{lines:?}");
@@ -278,7 +278,7 @@ fn looks(log: &mut EventLog, status: &Status, looks: u32) -> Vec<String> {
 }
 
 #[test]
-fn a_missed_promise_is_told_at_once_and_kept_again_when_it_stands() {
+fn a_missed_promise_is_logged_at_once_and_kept_again_when_it_stands() {
     let mut log = EventLog::default();
     let mut lines =
         |late, missed, many| looks(&mut log, &status(vec![class("premium", held(late, missed))]), many);
@@ -308,7 +308,7 @@ fn a_promise_that_is_taken_back_is_neither_missed_nor_kept() {
 }
 
 #[test]
-fn a_ratio_is_told_once_for_its_site_when_it_stands() {
+fn a_ratio_is_logged_once_for_its_site_when_it_stands() {
     let mut log = EventLog::default();
     let ratio = |response, infeasible| ResponseStatus {
         response,
@@ -330,7 +330,7 @@ fn a_ratio_is_told_once_for_its_site_when_it_stands() {
 }
 
 #[test]
-fn workers_are_told_when_they_were_found_and_when_they_are_others() {
+fn workers_are_logged_when_they_were_found_and_when_they_are_others() {
     let mut log = EventLog::default();
     let mut lines = |workers, found, many| {
         let mut status = status(Vec::new());
@@ -342,7 +342,7 @@ fn workers_are_told_when_they_were_found_and_when_they_are_others() {
     assert!(lines(12, Some(true), STEADY - 1).is_empty() && lines(8, Some(true), 9).is_empty());
     assert!(lines(10, Some(true), 20).is_empty(), "two more are no news");
     assert_eq!(lines(4, Some(true), 9), ["app: works on 4 requests at once now, 8 before"]);
-    assert!(lines(12, None, 9).is_empty(), "the operator told it");
+    assert!(lines(12, None, 9).is_empty(), "the operator configured it");
 }
 
 #[test]

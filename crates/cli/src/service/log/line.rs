@@ -64,12 +64,12 @@ fn priority(level: Level) -> u8 {
     }
 }
 
-/// Whether stderr is systemd's journal. The variable alone does not tell: it is inherited by a shell's commands, whose stderr
-/// is another file (systemd.exec(5), `$JOURNAL_STREAM`).
+/// Whether stderr is systemd's journal. The variable alone does not show it: it is inherited by a shell's commands, whose
+/// stderr is another file (systemd.exec(5), `$JOURNAL_STREAM`).
 pub(super) fn is_journal() -> bool {
-    let Ok(told) = std::env::var("JOURNAL_STREAM") else { return false };
+    let Ok(named) = std::env::var("JOURNAL_STREAM") else { return false };
     let own = io::stderr().as_fd().try_clone_to_owned().and_then(|stderr| File::from(stderr).metadata());
-    own.is_ok_and(|own| told == format!("{}:{}", own.dev(), own.ino()))
+    own.is_ok_and(|own| named == format!("{}:{}", own.dev(), own.ino()))
 }
 
 /// What an event says.
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn the_journal_is_told_the_priority_of_each_line() {
+    fn the_journal_is_given_the_priority_of_each_line() {
         let lines = written(LineForm { is_journal: true, is_json: &TEXT }, some_events);
         let expected = "<6>listening on 127.0.0.1:1\n<4>shop/all: missed\n<3>upstream app: no server is in use\n\
                         <4>pages: wrong:\n<4> \"key\"\n<7>shop: a \\u{1b}[31mred\\u{7} name\n";

@@ -1,6 +1,6 @@
 //! The state as JSON: version 1.
 //!
-//! A state of another version, or a damaged one, tells the seed alone, which every version has in the same way: with another
+//! A state of another version, or a damaged one, gives the seed alone, which every version has in the same way: with another
 //! seed most clients would get another level. The next state that is written takes its place. What belongs to other names
 //! than the configuration has is left out by the engine, which says so.
 

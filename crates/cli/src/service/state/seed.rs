@@ -1,4 +1,4 @@
-//! The seed of the client hash where the configuration tells none: drawn at the first start, and kept with the state.
+//! The seed of the client hash where the configuration states none: drawn at the first start, and kept with the state.
 //!
 //! A client that knows the seed can compute whether it gets the better level, so no default would do. It is kept because a new
 //! seed would change the level of most clients at each restart. Where no file can be written the gateway runs all the same, and
@@ -18,14 +18,14 @@ pub(crate) type Known = (u64, SeedSource);
 
 /// The seed that the gateway is to run with; it is drawn if there is none yet.
 pub(crate) fn draw(configuration: &Configuration, state: &KnownState) -> Known {
-    if let Some(told) = configuration.gateway.seed {
-        return (told, SeedSource::Configured);
+    if let Some(configured) = configuration.gateway.seed {
+        return (configured, SeedSource::Configured);
     }
     let source = if state.path.is_some() { SeedSource::Kept } else { SeedSource::Drawn };
     if let Some(seed) = state.seed {
         return (seed, source);
     }
-    // What may be told in a configuration is positive in 64 bits, so that the seed can be copied there.
+    // A seed that may be configured is positive in 64 bits, so that the seed can be copied there.
     let seed = drawn() & i64::MAX as u64;
     let Some(path) = &state.path else { return (seed, SeedSource::Drawn) };
     // A state without a seed, or one that is none, is written anew; a file that appears meanwhile is another gateway's.
@@ -48,7 +48,7 @@ pub(crate) fn draw(configuration: &Configuration, state: &KnownState) -> Known {
     }
 }
 
-/// The seed that is told or kept; `None` if none was drawn yet.
+/// The seed that is configured or kept; `None` if none was drawn yet.
 pub(crate) fn find(configuration: &Configuration, file: &Path) -> Option<u64> {
     let kept = || KnownState::find(configuration, file, None).seed;
     configuration.gateway.seed.or_else(kept)
@@ -97,9 +97,9 @@ mod tests {
     }
 
     #[test]
-    fn a_seed_that_is_told_needs_no_file_and_one_that_cannot_be_kept_is_drawn_at_each_start() {
-        let told = configuration("seed = 7\n");
-        assert_eq!(known(&told, Path::new("/no/such/site.toml")), (7, SeedSource::Configured));
+    fn a_configured_seed_needs_no_file_and_one_that_cannot_be_kept_is_drawn_at_each_start() {
+        let configured = configuration("seed = 7\n");
+        assert_eq!(known(&configured, Path::new("/no/such/site.toml")), (7, SeedSource::Configured));
         for own in [configuration(""), configuration("state = \"off\"\n")] {
             let (first, from) = known(&own, Path::new("/no/such/site.toml"));
             let (second, _) = known(&own, Path::new("/no/such/site.toml"));

@@ -144,7 +144,7 @@ fn start(input: UnixStream) -> io::Result<Child> {
         .env_remove("LISTEN_FDS")
         .env_remove("LISTEN_PID")
         .env_remove("LISTEN_FDNAMES")
-        // It names this process, which systemd is told that it has been replaced.
+        // It names this process, of which systemd hears that it has been replaced.
         .env_remove("WATCHDOG_PID")
         .stdin(OwnedFd::from(input))
         .spawn()

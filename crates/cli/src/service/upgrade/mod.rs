@@ -21,7 +21,7 @@ mod take_over;
 pub(crate) use hand_over::Upgrade;
 pub(crate) use take_over::Start;
 
-/// The variable that tells a process which one has started it to hand over: the number of that process.
+/// The variable that says to a process which one has started it to hand over: the number of that process.
 const PREDECESSOR: &str = "PLIMSOLL_TAKES_OVER_FROM";
 /// What the new process writes once it serves.
 const READY: &[u8] = b"ready\n";

@@ -46,8 +46,8 @@ impl Start {
         }
     }
 
-    /// Says where the sockets are from, closes those that nobody accepts from, and tells the gateway before this one that it
-    /// may go.
+    /// Says where the sockets are from, closes those that nobody accepts from, and lets the gateway before this one know that
+    /// it may go.
     pub(crate) fn ready(self, left: Inherited) {
         for (address, is_supervised) in left.left() {
             let what = if is_supervised {
@@ -72,7 +72,7 @@ impl Start {
     }
 }
 
-/// The process that has started this one to hand over. The variable alone does not tell: it may have been inherited.
+/// The process that has started this one to hand over. The variable alone does not show it: it may have been inherited.
 fn predecessor() -> Option<u32> {
     let process = env::var(PREDECESSOR).ok()?.parse().ok()?;
     (process == parent_id()).then_some(process)

@@ -150,7 +150,7 @@ pub(super) fn corrections(classes: &mut [Class], seen: &[Seen], gains: &[f64]) -
     let mean = known.iter().sum::<f64>() / known.len().max(1) as f64;
     let all_gains = gains.iter().chain(std::iter::repeat(gains.last().unwrap_or(&0.0)));
     let correct = |((class, log), gain): ((&mut Class, &Option<f64>), &f64)| {
-        // A period without departures tells nothing: what was known holds, and D sees no change.
+        // A period without departures is no evidence: what was known holds, and D sees no change.
         let Some(log) = log else { return gain * (class.error + class.error_sum) };
         let error = log - mean;
         let change = error - class.error;
@@ -208,7 +208,7 @@ mod tests {
         assert_eq!(normalized(&two(0.4, 2.0), 32, 32, 32), [5, 2]);
         assert_eq!(normalized(&two(0.4, 3.0), 32, 32, 32), [3, 1]);
         assert_eq!(normalized(&two(0.9, 3.0), 16, 16, 16), [3, 1]);
-        // 0.725, 0.742 and 0.765: few processes cannot tell these ratios apart, many do.
+        // 0.725, 0.742 and 0.765: few processes cannot distinguish these ratios, many do.
         assert_eq!([1.0, 2.0, 9.0].map(|delta| normalized(&two(0.9, delta), 4, 4, 4)), [[3, 1]; 3]);
         assert_eq!(
             [1.0, 2.0, 9.0].map(|delta| normalized(&two(0.9, delta), 64, 64, 64)),

@@ -22,7 +22,7 @@ const FIRST_LINE: &str = "# Written by `plimsoll agent`, do not edit. Clients at
 
 /// Chooses between the trees.
 pub(super) trait Chooser {
-    /// The fraction of clients at full quality as the link or file has it; none if there is neither yet. An error tells of
+    /// The fraction of clients at full quality as the link or file has it; none if there is neither yet. An error means
     /// something that the agent did not make, and must not touch.
     fn present(&self) -> Result<Option<f64>, String>;
 

@@ -1,10 +1,10 @@
 //! nginx's `split_clients`: a keyed hash of the client, and the fraction of hashes that get full quality.
 //!
-//! A signal to the process that the pid file names makes nginx read its configuration again; then nginx starts new workers
-//! and lets the old ones finish. A hash below the fraction is also below a larger fraction, so no client loses quality when
-//! the fraction rises. The hash is MurmurHash2: it is uniform, but a client that knew the key could choose its group.
-//! Therefore the key is derived from the seed, and the seed itself is not written. Where no seed is told the key is drawn, and
-//! the file that nginx reads keeps it.
+//! A signal to the process that the pid file names makes nginx read its configuration again; then nginx starts new workers and
+//! lets the old ones finish. A hash below the fraction is also below a larger fraction, so no client loses quality when the
+//! fraction rises. The hash is MurmurHash2: it is uniform, but a client that knew the key could choose its group. Therefore the
+//! key is derived from the seed, and the seed itself is not written. Where no seed is configured the key is drawn, and the file
+//! that nginx reads keeps it.
 
 use super::{Chooser, FIRST_LINE, Trees, fraction_of, writable};
 use crate::output::failure::replace;
@@ -57,7 +57,7 @@ impl NginxSplit {
         pid.map(Pid::from_raw).ok_or_else(|| io::Error::other(format!("{name} holds no process id")))
     }
 
-    /// Whether nginx runs, as far as its pid file tells.
+    /// Whether nginx runs, as far as its pid file shows.
     fn runs(&self) -> bool {
         match self.pid() {
             Ok(pid) => kill(pid, None) != Err(Errno::ESRCH),
@@ -160,7 +160,7 @@ impl Chooser for NginxSplit {
         wrong
     }
 
-    /// An nginx that does not run cannot be told, and reads the file when it starts.
+    /// An nginx that does not run cannot be signalled, and reads the file when it starts.
     fn restore(&mut self) -> io::Result<String> {
         let said = "full quality for everybody";
         if self.runs() {
@@ -236,8 +236,8 @@ mod tests {
         assert_ne!(first.key, second.key);
         fs::write(&first.nginx.file, text(0.5, &first).0).unwrap();
         assert_eq!(drawn().key, first.key);
-        let told = NginxSplit::new(nginx(folder.path()), trees());
-        assert_eq!(told.key, Random::new(7).bits(), "a seed that is told counts");
+        let configured = NginxSplit::new(nginx(folder.path()), trees());
+        assert_eq!(configured.key, Random::new(7).bits(), "a seed that is configured counts");
     }
 
     #[test]
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dump_tells_whether_trees_are_folders_and_those_must_be_there() {
+    fn a_dump_shows_whether_trees_are_folders_and_those_must_be_there() {
         for (text, folders) in [
             ("server { root $plimsoll_tree; }", true),
             ("    alias \"$plimsoll_tree/x\";\n", true),
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dump_tells_what_is_included() {
+    fn a_dump_shows_what_is_included() {
         let dump =
             "# configuration file /etc/nginx/nginx.conf:\nuser x;\n# configuration file /etc/nginx/p.conf:\n";
         assert!(includes(dump, Path::new("/etc/nginx/p.conf")));
