@@ -21,7 +21,8 @@ pub(crate) fn verdict(name: &str, in_time: f64) -> String {
         );
     }
     format!(
-        "requests of type `{name}` cost too differently for the deadline: {late:.1} % of them are late even alone; distinguish them by [[site.type]], or give the long ones a class without a deadline"
+        "requests of type `{name}` cost too differently for the deadline: {late:.1} % of them are late even alone; distinguish \
+         them by [[site.type]], or give the long ones a class without a deadline"
     )
 }
 

@@ -111,8 +111,8 @@ pub(super) fn guessed_workers(
             }
         };
         format!(
-            "`{}` works on {} requests at once: {from}; `workers` in the configuration, or in a workload under `[plant.{}]`, states \
-             it",
+            "`{}` works on {} requests at once: {from}; `workers` in the configuration, or in a workload under `[plant.{}]`, \
+             states it",
             promise.name, promise.workers, promise.name
         )
     };
