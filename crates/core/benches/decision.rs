@@ -37,15 +37,15 @@ impl RequestView for Request {
     }
 }
 
-/// Nanoseconds of a decision where a deadline is promised; a type is told, or types are found.
+/// Nanoseconds of a decision where a deadline is promised; a type is configured, or types are found.
 #[expect(clippy::disallowed_methods, reason = "a benchmark measures real time")]
-fn within_deadline(told: bool) -> f64 {
+fn within_deadline(configured: bool) -> f64 {
     const EACH: u64 = 20_000;
     let condition = Condition { paths: vec!["/none".into()], ..Condition::default() };
     let types = vec![RequestType { name: "none".to_owned(), condition, quantum: 1.0 }];
     let site = Site {
         deadline: Some(Duration::from_secs(1)),
-        types: if told { types } else { Vec::new() },
+        types: if configured { types } else { Vec::new() },
         ..Site::new("site", &["full"])
     };
     let (_engine, mut lanes) =
@@ -289,8 +289,8 @@ fn main() {
     for threads in 1..=2 {
         println!("{threads} thread(s), one gate: {:.0}", nanoseconds(lanes(threads)));
     }
-    for (name, told) in [("a type is told", true), ("types are found", false)] {
-        println!("within a deadline, {name}: {:.0}", within_deadline(told));
+    for (name, configured) in [("a type is configured", true), ("types are found", false)] {
+        println!("within a deadline, {name}: {:.0}", within_deadline(configured));
     }
     for behind in [10, 100, 1_000, 10_000] {
         println!("one that waits behind {behind}: {:.0}", waits(behind));

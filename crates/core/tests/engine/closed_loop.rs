@@ -13,7 +13,7 @@ const STEP_NS: u64 = 100_000;
 const SECONDS: u64 = 40;
 
 /// Clients that ask again at once, before two workers of 2 ms that stand still for half a second every ten: answers, and
-/// rejections. `knows` tells whether the shell knows their connections.
+/// rejections. `knows` says whether the shell knows their connections.
 fn answered_and_rejected(clients: usize, knows: bool) -> (u64, u64) {
     let promises = Promises::of(Plant::new("server", 2), Site::new("site", &["full"]));
     let (mut engine, mut lane) = engine(&promises);
@@ -132,6 +132,6 @@ fn a_pool_that_is_as_small_as_rejections_let_it_be_is_an_overload() {
     let [known, unknown] = [true, false].map(goodput_and_longest_wait);
     println!("known: {known:?}, unknown: {unknown:?}");
     assert!(known.0 > 0.97 * unknown.0 && unknown.0 > 0.8, "{known:?} {unknown:?}");
-    // Once in minutes one period lets in what comes, since nothing else tells a pool from clients that wait.
+    // Once in minutes one period lets in what comes, since nothing else distinguishes a pool from clients that wait.
     assert!(known.1 < 1.25 && unknown.1 < 0.4, "{known:?} {unknown:?}");
 }

@@ -400,9 +400,9 @@ fn hammer(lanes: Vec<Lane>) {
 /// A type that was found stays found, and keeps its cost, when its deadline changes.
 #[test]
 fn what_was_found_outlives_a_reload() {
-    let mut told = promises(4, Some(Duration::from_secs(1)));
-    told.sites[0].types.clear();
-    let (mut engine, mut lane) = engine(&told);
+    let mut promised = promises(4, Some(Duration::from_secs(1)));
+    promised.sites[0].types.clear();
+    let (mut engine, mut lane) = engine(&promised);
     let (mut verdicts, mut now) = (Verdicts::new(), ms(0));
     for token in 0..400 {
         let (path, takes) = if token % 4 == 0 { ("/report", 300) } else { ("/script", 10) };
@@ -424,13 +424,13 @@ fn what_was_found_outlives_a_reload() {
     let before = found(&engine);
     assert!((0.25..0.35).contains(&before), "{before}");
     let number = target(&lane, "/report").request_type;
-    told.sites[0].deadline = Some(Duration::from_secs(2));
-    told.sites[0].classes[0].deadline = Some(Duration::from_millis(900));
-    told.plants[0].costs = None;
-    engine.reload(&told).expect("valid promises");
+    promised.sites[0].deadline = Some(Duration::from_secs(2));
+    promised.sites[0].classes[0].deadline = Some(Duration::from_millis(900));
+    promised.plants[0].costs = None;
+    engine.reload(&promised).expect("valid promises");
     assert_eq!(found(&engine), before);
     assert_eq!(target(&lane, "/report").request_type, number);
-    // Where one is told, none is found.
+    // Where one is configured, none is found.
     engine.reload(&promises(4, Some(Duration::from_secs(1)))).expect("valid promises");
     assert!(engine.status().sites[0].found_types.is_empty());
 }

@@ -39,7 +39,7 @@ fn rejected(ratios: [f64; 2], max_wait: Duration) -> u32 {
     rejected
 }
 
-/// The longest wait of the slower class would be longer than any time that can be told.
+/// The longest wait of the slower class would be longer than any time that can be expressed.
 #[test]
 fn a_ratio_may_be_as_small_as_any_number() {
     for (ratios, max_wait) in [

@@ -300,9 +300,9 @@ fn costs_that_a_reload_tells_replace_what_traffic_has_taught() {
     let (mut engine, mut lane) = engine(&promises);
     overload(&mut engine, &mut lane, 0, 20);
     let of_request = |engine: &Engine| row(&engine.status(), "shop", "default").model.per_request_seconds;
-    let told = Costs { per_request_seconds: 0.5, per_byte_seconds: 0.0, per_rejection_seconds: 0.0 };
+    let configured = Costs { per_request_seconds: 0.5, per_byte_seconds: 0.0, per_rejection_seconds: 0.0 };
     let taught = of_request(&engine);
-    promises.plants[0].costs = Some(told);
+    promises.plants[0].costs = Some(configured);
     engine.reload(&promises).expect("valid promises");
     assert!(taught != Some(0.5) && of_request(&engine) == Some(0.5), "{taught:?}");
     // The same again is nothing new.
@@ -519,7 +519,7 @@ fn a_promise_comes_changes_and_goes_under_load() {
         assert_eq!(in_flight, (world.held.len() + world.waiting.len()) as u64, "step {number}");
         assert_eq!(status.plants[0].in_service as usize, world.held.len(), "step {number}");
         if promises.plants[0].find_workers.is_none() {
-            assert_eq!(status.plants[0].workers, 4, "told, whatever was found before");
+            assert_eq!(status.plants[0].workers, 4, "configured, whatever was found before");
         }
     }
     assert!(waited > Duration::ZERO && world.arrived > 5000, "there was load");

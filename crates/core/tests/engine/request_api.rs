@@ -52,7 +52,7 @@ fn answered() -> Service {
     Service { response_bytes: 1000, representative: true, cost: None }
 }
 
-/// The times of a request that waited, of one that did not, and of one that took less than is told apart.
+/// The times of a request that waited, of one that did not, and of one that took less than is distinguished.
 #[test]
 fn queue_service_and_response_times_add_up_and_responses_are_counted_by_status() {
     let plant = Plant { queue: QueueBounds { max_waiting: 3, max_wait: None }, ..Plant::new("app", 1) };
@@ -306,7 +306,7 @@ fn observing_decides_and_lets_everything_through() {
     assert!(decisions.iter().all(|(_, level, _)| *level == 2), "all at full quality");
     assert!(
         decisions.iter().any(|(.., reason)| *reason == Reason::Degraded),
-        "and what would have been is told"
+        "and what would have been is reported"
     );
     assert!(engine.status().plants[0].service_level < 2.0);
 }
@@ -449,11 +449,11 @@ fn settle(
 }
 
 /// Workers, limit and whether they were found, a second after the plant reported them at a tick.
-fn after_telling(promises: &Promises, told: &[(usize, u32)]) -> (u32, u32, Option<bool>) {
+fn after_reporting(promises: &Promises, reported: &[(usize, u32)]) -> (u32, u32, Option<bool>) {
     let (mut engine, _lane) = engine(promises);
     let mut verdicts = Verdicts::new();
     for tick in 0..=10 {
-        let workers = if tick == 1 { told.to_vec() } else { Vec::new() };
+        let workers = if tick == 1 { reported.to_vec() } else { Vec::new() };
         engine.tick(ms(100 * tick), &Readings { workers, ..Readings::default() }, &mut verdicts);
     }
     let plant = &engine.status().plants[0];
@@ -463,14 +463,18 @@ fn after_telling(promises: &Promises, told: &[(usize, u32)]) -> (u32, u32, Optio
 #[test]
 fn what_a_plant_tells_of_its_workers_counts_where_they_are_to_be_found() {
     let mut promises = promises();
-    assert_eq!(after_telling(&promises, &[(0, 9)]), (WORKERS, WORKERS, None), "the configuration tells it");
+    assert_eq!(
+        after_reporting(&promises, &[(0, 9)]),
+        (WORKERS, WORKERS, None),
+        "the configuration states it"
+    );
     promises.plants[0].find_workers = Some(WorkerBounds { least: 2, most: 64 });
     promises.plants[0].max_connections = 64;
-    assert_eq!(after_telling(&promises, &[]), (WORKERS, WORKERS, Some(false)));
-    assert_eq!(after_telling(&promises, &[(0, 9), (7, 3)]), (9, 9, Some(true)));
-    assert_eq!(after_telling(&promises, &[(0, 100)]), (64, 64, Some(true)), "within the bounds");
+    assert_eq!(after_reporting(&promises, &[]), (WORKERS, WORKERS, Some(false)));
+    assert_eq!(after_reporting(&promises, &[(0, 9), (7, 3)]), (9, 9, Some(true)));
+    assert_eq!(after_reporting(&promises, &[(0, 100)]), (64, 64, Some(true)), "within the bounds");
     promises.control.mode = Mode::Off;
-    assert_eq!(after_telling(&promises, &[(0, 9)]).0, 9);
+    assert_eq!(after_reporting(&promises, &[(0, 9)]).0, 9);
 }
 
 /// Costs are promised in seconds of the whole plant, however many workers it turns out to have.
@@ -510,7 +514,7 @@ fn promised_costs_stay_what_they_are_when_the_workers_are_found() {
     promises.sites.push(added);
     engine.reload(&promises).expect("valid promises");
     assert_eq!(model(&mut engine, at + 1000, 2), 4);
-    // Bounds that the number did not have, and a number that is told.
+    // Bounds that the number did not have, and a number that is configured.
     promises.plants[0].find_workers = Some(WorkerBounds { least: 8, most: 64 });
     engine.reload(&promises).expect("valid promises");
     model(&mut engine, at + 2000, 8);
@@ -558,7 +562,7 @@ fn with_control_off_no_workers_are_searched() {
     };
     assert_eq!(found(Mode::Off), (16, Some(false)));
     let (workers, seen) = found(Mode::Observe);
-    assert!(seen == Some(true) && (4..=8).contains(&workers), "the test can tell: {workers}, {seen:?}");
+    assert!(seen == Some(true) && (4..=8).contains(&workers), "the test can show it: {workers}, {seen:?}");
 }
 
 /// A request whose body is not there yet is rejected at once exactly if its arrival would be, and is counted once.
