@@ -163,8 +163,8 @@ fn found_workers(run: &Run, contender: &Contender) -> Vec<String> {
         let (last, least, most) = (second_half.clone().next_back()?, second_half.clone().min()?, second_half.max()?);
         (last > 0).then(|| {
             format!(
-                "{} has {truth} workers, and the gateway does not know it: it takes them for {last} at the end, and for {least} \
-                 to {most} in the second half of the run",
+                "{} has {truth} workers, and the gateway does not know it: it takes them for {last} at the end, and for \
+                 {least} to {most} in the second half of the run",
                 plant.name
             )
         })
