@@ -326,6 +326,25 @@ fn tags_rules_and_depth() {
     assert_eq!(adapted.trees[2].missing, ["a.gif", "far.html", "near.html", "two.html", "x.js"], "sparse");
     let manifest = fs::read_to_string(out.join("manifest.json")).unwrap();
     assert!(manifest.contains("\"far.html\""), "{manifest}");
+    // Without the full level nothing else has what is as there.
+    let (out, levels) = (root.join("two"), vec![Level::Text, Level::Light]);
+    let adapted = adapt(&Job { sparse: true, levels, ..job(&site, &out) }, &Unwatched, &no_pages).unwrap();
+    let of = |level| adapted.trees.iter().find(|tree| tree.level == level).expect("a tree");
+    assert!(of(Level::Light).missing.is_empty(), "{:?}", of(Level::Light).missing);
+    assert!(out.join("light/far.html").is_file() && !out.join("text/far.html").is_file());
+}
+
+/// Many web applications have a file of the manifest's name.
+#[test]
+fn a_folder_of_something_else_stays_though_it_has_a_manifest() {
+    let folder = tempfile::tempdir().unwrap();
+    let (site, out) = (folder.path().join("site"), folder.path().join("app"));
+    write(&site, "index.html", "x");
+    write(&out, "manifest.json", "{\"name\": \"My app\", \"icons\": []}");
+    write(&out, "app.js", "1");
+    let error = adapt(&job(&site, &out), &Unwatched, &no_pages).unwrap_err().to_string();
+    assert!(error.contains("`adapt` did not make"), "{error}");
+    assert_eq!(fs::read_to_string(out.join("app.js")).unwrap(), "1");
 }
 
 /// The most viewed page with an image is cut, so another one keeps it.

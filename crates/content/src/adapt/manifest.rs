@@ -268,6 +268,13 @@ pub(crate) fn similarities(path: &Path) -> BTreeMap<String, f64> {
     Known::read(path).images.into_iter().filter_map(of).collect()
 }
 
+/// Whether a folder's file of the manifest's name is a manifest, of whatever version. Web applications have such a file too.
+pub(crate) fn is_manifest(path: &Path) -> bool {
+    let found: Option<serde_json::Value> =
+        fs::read(path).ok().and_then(|text| serde_json::from_slice(&text).ok());
+    found.is_some_and(|found| found["plimsoll"].is_u64() && found["trees"].is_array())
+}
+
 impl Known {
     /// The manifest of the last run; nothing, if there is none or it is of another version.
     pub(crate) fn read(path: &Path) -> Known {

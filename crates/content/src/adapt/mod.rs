@@ -43,10 +43,17 @@ pub struct Job {
     pub views: Option<Views>,
     /// Addresses of dynamic pages, which lower trees have as they are now.
     pub snapshots: Vec<String>,
-    /// Leave out of lower trees what is the same at full.
+    /// Leave out of lower trees what is the same at full; the tree of the highest of these levels has it.
     pub sparse: bool,
     /// Make the trees even if most files of the last run are gone from the site.
     pub force: bool,
+}
+
+impl Job {
+    /// The highest level that is made, below which a tree may have gaps.
+    fn highest(&self) -> Option<Level> {
+        self.levels.iter().copied().max()
+    }
 }
 
 /// What was made.

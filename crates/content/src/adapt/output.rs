@@ -5,6 +5,7 @@
 //! by name finds a whole tree at every moment. Files that did not change are links to those of the old tree: they keep
 //! their time, and no cache has to look again.
 
+use super::manifest::is_manifest;
 use crate::parallel::{about, refused};
 use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
 use rustix::io::Errno;
@@ -13,7 +14,7 @@ use std::io::{self, BufRead, BufReader, Write as _};
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-/// The manifest's name, by which a folder of trees is known.
+/// The manifest's name.
 pub(crate) const MANIFEST: &str = "manifest.json";
 
 /// A new folder of trees, gone unless it is published.
@@ -48,7 +49,7 @@ impl Output {
                 "{shown}: in the site {site}, or around it; write the trees elsewhere"
             )));
         }
-        let is_ours = out.join(MANIFEST).is_file();
+        let is_ours = is_manifest(&out.join(MANIFEST));
         if out.exists() && !is_ours && (!out.is_dir() || fs::read_dir(&out)?.next().is_some()) {
             return Err(refused(format!(
                 "{shown}: there is something that `adapt` did not make; name a folder that is empty or not there"

@@ -72,7 +72,7 @@ impl Writer<'_> {
         let own = images.files.get(&level);
         let is_new = |path: &&String| site.tree.is_free(path);
         let mut written = 0;
-        let light = images.files.get(&Level::Light).filter(|_| level == Level::Full || !job.sparse);
+        let light = images.files.get(&Level::Light).filter(|_| Some(level) == job.highest() || !job.sparse);
         let originals: BTreeMap<&str, &str> =
             images.plain.iter().map(|(path, plain)| (plain.as_str(), path.as_str())).collect();
         let plain = light.into_iter().flatten().filter(|(path, _)| originals.contains_key(path.as_str()));
@@ -107,7 +107,7 @@ impl Writer<'_> {
             (Outcome::Same, Some(bytes)) if level != Level::Full => {
                 (site.bytes(path), output.write(&place, bytes, of)?)
             }
-            (Outcome::Same, _) if job.sparse && level != Level::Full => return Ok(None),
+            (Outcome::Same, _) if job.sparse && Some(level) != job.highest() => return Ok(None),
             (Outcome::Same, _) => (site.bytes(path), output.copy(&file, &place)?),
         };
         let is_program = level == Level::Full && snapshot.is_some();

@@ -58,7 +58,10 @@ impl Tree {
             let name = entry.file_name();
             let Some(name) = name.to_str() else {
                 let shown = format!("{folder}{}", name.to_string_lossy());
-                self.skip(&shown, "its name is not UTF-8, no address leads to it");
+                self.skip(
+                    &shown,
+                    "its name is not UTF-8: no tree has it, and an address such as /caf%E9.html gets 404",
+                );
                 continue;
             };
             let path = format!("{folder}{name}");

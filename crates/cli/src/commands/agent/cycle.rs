@@ -50,8 +50,8 @@ impl Drop for Restored {
         if self.keep || (self.applied >= 1.0 && !self.unsure) {
             return;
         }
-        match self.chooser.set(1.0) {
-            Ok(_) => tracing::info!("restored: full quality for everybody"),
+        match self.chooser.restore() {
+            Ok(done) => tracing::info!("restored: {done}"),
             Err(error) => tracing::error!("full quality could not be restored: {error}"),
         }
     }

@@ -39,13 +39,17 @@ impl NginxSplit {
         NginxSplit { nginx, trees, key }
     }
 
+    /// Has nginx read the file. nginx says only in its own log that it refused a configuration, so it is asked before.
     fn reload(&self) -> io::Result<()> {
-        kill(self.pid()?, Signal::SIGHUP).map_err(|error| {
+        let pid = self.pid()?;
+        self.dump().map_err(io::Error::other)?;
+        kill(pid, Signal::SIGHUP).map_err(|error| {
             io::Error::other(format!("cannot signal nginx ({}): {error}", self.nginx.pid.display()))
         })
     }
 
-    /// The process of the pid file; the error is `NotFound` where the file names none, as `nginx -T` leaves it.
+    /// The process of the pid file; the error is `NotFound` where the file names none, as `nginx -T` leaves it, or one that
+    /// has another program: an nginx that was killed leaves its number to others.
     fn pid(&self) -> io::Result<Pid> {
         let name = self.nginx.pid.display();
         let text = fs::read_to_string(&self.nginx.pid)
@@ -54,7 +58,17 @@ impl NginxSplit {
             return Err(io::Error::new(io::ErrorKind::NotFound, format!("{name} is empty")));
         }
         let pid = text.trim().parse::<i32>().ok().filter(|pid| *pid > 1);
-        pid.map(Pid::from_raw).ok_or_else(|| io::Error::other(format!("{name} holds no process id")))
+        let pid = pid.ok_or_else(|| io::Error::other(format!("{name} holds no process id")))?;
+        // The kernel keeps fifteen bytes of a program's name.
+        let program = self.nginx.program.file_name().unwrap_or_default().as_encoded_bytes();
+        let found = fs::read(format!("/proc/{pid}/comm")).unwrap_or_default();
+        let found = found.trim_ascii_end();
+        if !found.is_empty() && found != &program[..program.len().min(15)] {
+            let (found, program) = (String::from_utf8_lossy(found), self.nginx.program.display());
+            let why = format!("{name} names process {pid}, which is `{found}` and not `{program}`");
+            return Err(io::Error::new(io::ErrorKind::NotFound, why));
+        }
+        Ok(Pid::from_raw(pid))
     }
 
     /// Whether nginx runs, as far as its pid file shows.
@@ -277,6 +291,11 @@ mod tests {
             );
             assert_eq!(split.present(), Ok(Some(1.0)));
         }
+        // An nginx that was killed has left its number to another program, which must get no signal: this one would end.
+        fs::write(&split.nginx.pid, std::process::id().to_string()).unwrap();
+        assert!(split.restore().unwrap().contains("nginx does not run"));
+        let error = split.set(0.5).unwrap_err().to_string();
+        assert!(error.contains("and not `/no/such/nginx`"), "{error}");
         fs::write(&split.nginx.pid, "no number").unwrap();
         assert!(split.restore().is_err_and(|error| error.to_string().contains("holds no process id")));
     }
