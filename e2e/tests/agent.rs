@@ -103,6 +103,23 @@ fn nginx_with_a_split_is_degraded_in_part_and_restored() {
     assert_eq!(agent.end(Signal::SIGTERM).code(), Some(0));
 }
 
+/// nginx says only in its own log that it goes on with its former configuration.
+#[test]
+fn what_nginx_refuses_is_said_and_the_file_stays_as_nginx_has_it() {
+    let server = agent::nginx(page());
+    let file = nginx_file(&server);
+    let said = Agent::output(&file, "--restore");
+    assert!(said.status.success(), "{said:?}");
+    let [split, own] = ["split.conf", "nginx.conf"].map(|name| server.folder.path().join(name));
+    let as_nginx_has_it = fs::read_to_string(&split).unwrap().replace("quality: 1", "quality: 0");
+    fs::write(&split, &as_nginx_has_it).unwrap();
+    fs::write(&own, fs::read_to_string(&own).unwrap() + "\nno_directive;\n").unwrap();
+    let refused = Agent::output(&file, "--restore");
+    let why = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && why.contains("no_directive"), "{refused:?}");
+    assert_eq!(fs::read_to_string(&split).unwrap(), as_nginx_has_it);
+}
+
 fn static_file(folder: &Folder, address: SocketAddr) -> PathBuf {
     let place = folder.path().display();
     let more = format!(
