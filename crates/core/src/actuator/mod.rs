@@ -4,15 +4,15 @@
 //! reads, and the capacity of each plant.
 //!
 //! - `service_level`: m in one word
-//! - `cascade`: the service levels of a class whose levels several plants serve
+//! - `levels_by_plant`: the service levels of a class whose levels several plants serve
 //! - `level_of_client`: the level of a client at m, chosen from its hash
 //! - `fraction_calibration`: which fraction of the clients sends the wanted fraction of the requests
 //! - `capacity`: the workers of a plant, and the most requests that it is given at once
 //! - `retry_after`: when a request that is turned away may come again
 
 pub(crate) mod capacity;
-pub(crate) mod cascade;
 pub(crate) mod fraction_calibration;
 pub(crate) mod level_of_client;
+pub(crate) mod levels_by_plant;
 pub(crate) mod retry_after;
 pub(crate) mod service_level;

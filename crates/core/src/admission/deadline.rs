@@ -32,7 +32,7 @@
 //! late at all of them.
 //!
 //! Beside lower ranks, whose requests in service are not preempted, a greater chance of being late may be accepted
-//! (`control/deadline/lateness.rs`): less of a margin is asked for then, and less room is kept for the costliest type.
+//! (`control/deadline/accepted_lateness.rs`): less of a margin is asked for then, and less room is kept for the costliest type.
 //!
 //! A request that was admitted and waits until it can no longer be in time is dropped in `engine/lane/expire.rs`.
 

@@ -65,7 +65,7 @@ pub(crate) struct SlotOf {
     /// The index of its deadline among those for which workers are held; none without a deadline.
     held: Option<usize>,
     /// Whether a shorter deadline is of the same priority.
-    ages: bool,
+    is_overtaken: bool,
     pub(crate) slot: Arc<RankWork>,
 }
 
@@ -102,7 +102,7 @@ impl UnfinishedWork {
                 (other.rank.band, other.site) == (own.key.rank.band, own.key.site)
                     && other.rank < own.key.rank
             };
-            own.ages = own.held.is_some() && keys.iter().any(is_sooner);
+            own.is_overtaken = own.held.is_some() && keys.iter().any(is_sooner);
         }
         let shortest_ns = ranks.iter().map(|rank| rank.deadline_ns).min().unwrap_or(u64::MAX);
         let slots = self.slots.iter().map(|own| own.key.rank);
@@ -135,7 +135,7 @@ impl UnfinishedWork {
                     quota,
                     pace_ns,
                     held: None,
-                    ages: false,
+                    is_overtaken: false,
                     slot: Arc::default(),
                 });
                 promised.push(true);
@@ -227,7 +227,7 @@ impl UnfinishedWork {
         let tag = self.rule.reserve(slot, now, cost.mean_us.into());
         let own = &self.slots[slot];
         let add = || own.slot.by_age.add(now, own.key.rank.deadline_ns, cost.mean_us.into());
-        let ring_part = if own.ages { add() } else { IN_NO_PART };
+        let ring_part = if own.is_overtaken { add() } else { IN_NO_PART };
         let reserved = Work {
             slot: slot as u16,
             tag,
@@ -441,7 +441,7 @@ impl SlotOf {
     fn slack_behind(&self, rank: Rank, workers: &Workers) -> f64 {
         let (deadline_ns, all) = (self.key.rank.deadline_ns, workers.all.max(1));
         let passed_ns = deadline_ns.saturating_sub(rank.deadline_ns);
-        let now = workers.at.filter(|_| self.ages && passed_ns > 0);
+        let now = workers.at.filter(|_| self.is_overtaken && passed_ns > 0);
         now.map_or(f64::INFINITY, |now| self.slot.by_age.least_slack(now, deadline_ns, passed_ns, all))
     }
 
@@ -451,7 +451,7 @@ impl SlotOf {
         if more_ns == 0 {
             return waiting_us;
         }
-        let Some(now) = now.filter(|_| self.ages) else {
+        let Some(now) = now.filter(|_| self.is_overtaken) else {
             return waiting_us * (than.deadline_ns as f64 / self.key.rank.deadline_ns as f64);
         };
         (waiting_us - self.slot.by_age.lately(now, self.key.rank.deadline_ns, more_ns)).max(0.0)

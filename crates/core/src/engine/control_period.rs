@@ -224,7 +224,7 @@ impl Engine {
         for index in 0..self.loops.order.len() {
             let plant = self.loops.order[index];
             let queue = SeenQueue {
-                stands: readings.queue_stands >= self.timers.period,
+                is_never_empty: readings.queue_stands >= self.timers.period,
                 is_reported: readings.queue_waiting.is_some(),
             };
             self.step_plant(now, plant, (processors, queue));
@@ -263,7 +263,7 @@ impl Engine {
             seconds: self.timers.seconds,
             nominal_seconds: self.timers.period.as_secs_f64(),
             classes: self.sensors.classes.measurements(),
-            cascades: &loops.applied,
+            levels_by_plant: &loops.applied,
             counted,
             reported,
             in_service: gate.in_service(),

@@ -1,6 +1,6 @@
 //! What the engine runs: the sensors that measure, and the loops that decide.
 
-use crate::actuator::cascade::Cascade;
+use crate::actuator::levels_by_plant::LevelsByPlant;
 use crate::control::cost::class::ClassCosts;
 use crate::control::cost::rejection::RejectionCost;
 use crate::control::cost::shared_machine::ProcessorLoad;
@@ -90,7 +90,7 @@ pub(crate) struct Loops {
     /// By class: what its requests cost.
     pub(crate) costs: Vec<ClassCosts>,
     /// By class: its service levels, as applied.
-    pub(crate) applied: Vec<Cascade>,
+    pub(crate) applied: Vec<LevelsByPlant>,
     /// The plants in the order in which their loops are stepped: those that pass requests down before those to which they do.
     pub(crate) order: Vec<usize>,
     /// c.

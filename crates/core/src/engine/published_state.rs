@@ -4,7 +4,7 @@
 //! of fixed layout. Everything else (rules, ranks, deadlines) is constant within a generation.
 
 use crate::actuator::capacity::Capacity;
-use crate::actuator::cascade::Cascade;
+use crate::actuator::levels_by_plant::LevelsByPlant;
 use crate::actuator::retry_after::AtomicReturnTimes;
 use crate::actuator::service_level::AtomicServiceLevel;
 use crate::admission::contract_token_bucket::TokenBucket;
@@ -106,7 +106,7 @@ impl ClassWords {
     /// What a request is taken to cost before anything is known of its plant.
     pub(crate) const USUAL: f64 = 10_000.0;
 
-    pub(crate) fn new(levels: &Cascade) -> Self {
+    pub(crate) fn new(levels: &LevelsByPlant) -> Self {
         let usual = [const { AtomicU32::new(Self::USUAL as u32) }; MAX_LEVELS + 1];
         let words = ClassWords { usual, ..ClassWords::default() };
         words.set_levels(levels);
@@ -133,7 +133,7 @@ impl ClassWords {
     }
 
     /// Publishes the service levels.
-    pub(crate) fn set_levels(&self, levels: &Cascade) {
+    pub(crate) fn set_levels(&self, levels: &LevelsByPlant) {
         let words = core::iter::once(&self.service_level).chain(&self.lower);
         words.zip(levels.published()).for_each(|(word, m)| word.set(m));
     }

@@ -3,7 +3,7 @@
 use super::Engine;
 use super::published_state::PublishedPlant;
 use super::reload::ClassNames;
-use crate::actuator::cascade::LevelPart;
+use crate::actuator::levels_by_plant::LevelPart;
 use crate::admission::lateness::AcceptedLateness;
 use crate::admission::slot_key::SlotKey;
 use crate::control::utilization::UtilizationLoop;

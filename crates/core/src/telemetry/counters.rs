@@ -33,15 +33,15 @@ impl Counter {
 
 /// More of a kind than an array with a `Default` holds, laid out as the array.
 #[repr(transparent)]
-pub(crate) struct Many<T, const N: usize>([T; N]);
+pub(crate) struct LongArray<T, const N: usize>([T; N]);
 
-impl<T: Default, const N: usize> Default for Many<T, N> {
+impl<T: Default, const N: usize> Default for LongArray<T, N> {
     fn default() -> Self {
-        Many(core::array::from_fn(|_| T::default()))
+        LongArray(core::array::from_fn(|_| T::default()))
     }
 }
 
-impl<T, const N: usize> Deref for Many<T, N> {
+impl<T, const N: usize> Deref for LongArray<T, N> {
     type Target = [T; N];
 
     #[inline]
@@ -209,7 +209,7 @@ pub struct ClassCounters {
     /// Releases by level and size, which the cost models learn from.
     pub(crate) services: [[ServiceCounters; BINS]; MAX_LEVELS + 1],
     /// The clients of every 2^k-th arrival, the latest of them.
-    pub(crate) recent: Many<AtomicU64, RECENT>,
+    pub(crate) recent: LongArray<AtomicU64, RECENT>,
     /// Service times of requests released.
     pub(crate) service_times: DurationCounters,
     /// The sum of the queue delays of requests released whose response time is counted in `response_times`. That of the
@@ -278,17 +278,17 @@ pub(crate) const LOADS: usize = 16 + 12 * 8;
 #[derive(Default)]
 #[repr(C)]
 pub(crate) struct LoadCounters {
-    pub(crate) time_ns: Many<Counter, LOADS>,
-    pub(crate) work: Many<Counter, LOADS>,
-    pub(crate) service_ns: Many<Counter, LOADS>,
-    pub(crate) work_started: Many<Counter, LOADS>,
+    pub(crate) time_ns: LongArray<Counter, LOADS>,
+    pub(crate) work: LongArray<Counter, LOADS>,
+    pub(crate) service_ns: LongArray<Counter, LOADS>,
+    pub(crate) work_started: LongArray<Counter, LOADS>,
     pub(crate) squares: Counter,
     /// Ends of service of requests that were started before the limit was last lowered.
     pub(crate) overtaken: Counter,
     /// Requests that the plant refused, and while it does those that it answered, by how many were in service right after
     /// their start.
-    pub(crate) refused: Many<Counter, LOADS>,
-    pub(crate) answered: Many<Counter, LOADS>,
+    pub(crate) refused: LongArray<Counter, LOADS>,
+    pub(crate) answered: LongArray<Counter, LOADS>,
     /// All that it refused.
     pub(crate) refusals: Counter,
 }

@@ -1,6 +1,6 @@
 //! Measurements: what one period showed of a class and of a plant, made from differences of counter snapshots.
 
-use crate::actuator::cascade::Cascade;
+use crate::actuator::levels_by_plant::LevelsByPlant;
 use crate::model::Served;
 use crate::promises::MAX_LEVELS;
 use crate::telemetry::counters::BINS;
@@ -58,7 +58,7 @@ pub(crate) struct Measurement<'a> {
     /// By class number.
     pub(crate) classes: &'a [ClassMeasurement],
     /// By class number: its service levels, which say what plants above pass down.
-    pub(crate) cascades: &'a [Cascade],
+    pub(crate) levels_by_plant: &'a [LevelsByPlant],
     /// What was counted of the plant.
     pub(crate) counted: PlantSnapshot,
     /// The mean utilization that the plant reported.

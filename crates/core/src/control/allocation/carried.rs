@@ -7,7 +7,7 @@
 
 use super::max_min::{Claim, GroupShare, Wants};
 use crate::control::LoadTarget;
-use crate::control::utilization::laws::carried_load::{Carries, SustainedLoad};
+use crate::control::utilization::laws::carried_load::{CarryTest, SustainedLoad};
 use alloc::vec::Vec;
 
 /// The groups of one plant.
@@ -56,7 +56,7 @@ impl CarriedGroups {
     }
 
     /// Follows the load of all groups, and finds which of those beyond their share of the line are carried.
-    fn judge(&mut self, wants: Wants<'_>, target: &LoadTarget, carries: &Carries, beyond: &[usize]) {
+    fn judge(&mut self, wants: Wants<'_>, target: &LoadTarget, carries: &CarryTest, beyond: &[usize]) {
         let steps = !beyond.is_empty() && carries.stepped;
         if carries.begins {
             self.sustained.fill(SustainedLoad::default());
@@ -121,7 +121,7 @@ mod tests {
     fn shared(second: f64, periods: usize) -> ([f64; 2], bool) {
         let claims = [claim(0..1), claim(1..2)];
         let groups = [Demand::arriving(&[0.0, 0.15, 1.0]), Demand::arriving(&[0.0, second])];
-        let target = LoadTarget { carries: Some(Carries::all(0.5)), ..LoadTarget::plain(0.85) };
+        let target = LoadTarget { carries: Some(CarryTest::all(0.5)), ..LoadTarget::plain(0.85) };
         let mut shares = [GroupShare::default(); 2];
         let mut sharing = CarriedGroups::new(2);
         let wants = Wants { claims: &claims, groups: &groups, divided: None, left_to_contracts: 0.0 };
@@ -154,7 +154,7 @@ mod tests {
         let wants =
             Wants { claims: &claims, groups: &groups, divided: Some(&divided), left_to_contracts: 0.0 };
         let after = |capacity: f64| {
-            let mut carries = Carries::all(0.0);
+            let mut carries = CarryTest::all(0.0);
             carries.capacity = capacity;
             let target = LoadTarget { carries: Some(carries), ..LoadTarget::plain(0.85) };
             let (mut sharing, mut shares) = (CarriedGroups::new(2), [GroupShare::default(); 2]);
@@ -176,7 +176,7 @@ mod tests {
         for large in [0.8, 0.82, 0.85, 0.88, 0.91] {
             let claims = [claim(0..1), claim(1..2)];
             let groups = [Demand::arriving(&[0.0, 0.05]), Demand::arriving(&[0.0, large])];
-            let target = LoadTarget { carries: Some(Carries::all(0.5)), ..LoadTarget::plain(0.85) };
+            let target = LoadTarget { carries: Some(CarryTest::all(0.5)), ..LoadTarget::plain(0.85) };
             let mut shares = [GroupShare::default(); 2];
             let mut sharing = CarriedGroups::new(2);
             for _ in 0..50 {
@@ -202,7 +202,7 @@ mod tests {
     fn what_a_lower_priority_is_carried_with_is_not_spent_by_the_higher_one() {
         let claims = [claim(0..2)];
         let groups = [Demand::arriving(&[0.0, 0.15, 0.84]), Demand::arriving(&[0.0, 0.1])];
-        let target = LoadTarget { carries: Some(Carries::all(0.5)), ..LoadTarget::plain(0.7) };
+        let target = LoadTarget { carries: Some(CarryTest::all(0.5)), ..LoadTarget::plain(0.7) };
         let mut shares = [GroupShare::default(); 2];
         let wants = Wants { claims: &claims, groups: &groups, divided: None, left_to_contracts: 0.0 };
         let carried = CarriedGroups::new(2).share_out(wants, &target, &mut shares).to_vec();

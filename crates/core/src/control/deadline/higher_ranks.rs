@@ -1,6 +1,6 @@
 //! The part of a plant that higher ranks take.
 
-use super::lateness::{LatenessLaw, SeenRank};
+use super::accepted_lateness::{LatenessLaw, SeenRank};
 use crate::admission::held_workers::HeldWorkers;
 use crate::admission::rank_work::{HigherRanks, OwnLoad, RankWork};
 use crate::admission::slot_key::SlotKey;

@@ -10,7 +10,7 @@ use crate::admission::headroom::Needs;
 use alloc::vec::Vec;
 
 /// What the requests of one priority with one deadline need at a plant.
-struct Beside {
+struct PriorityNeeds {
     /// A plant, the site if it has a contract, and the priority.
     of: (usize, Option<u16>, u8),
     deadline_us: f64,
@@ -19,23 +19,23 @@ struct Beside {
 
 /// Keeps room at each site for the costliest requests of its priorities at all sites of its plants.
 pub(super) fn keep_headroom(types: &[SiteTypes]) {
-    let mut members: Vec<Beside> = Vec::new();
+    let mut members: Vec<PriorityNeeds> = Vec::new();
     for site in types {
         for (promise, needs) in site.costliest_by_promise() {
             for plant in &site.promised.plants {
                 let of = (*plant, site.turns(), promise.priority);
                 let deadline_us = promise.deadline_us();
-                let is_same = |own: &&mut Beside| own.of == of && own.deadline_us == deadline_us;
+                let is_same = |own: &&mut PriorityNeeds| own.of == of && own.deadline_us == deadline_us;
                 match members.iter_mut().find(is_same) {
                     Some(known) => known.needs = known.needs.max(needs),
-                    None => members.push(Beside { of, deadline_us, needs }),
+                    None => members.push(PriorityNeeds { of, deadline_us, needs }),
                 }
             }
         }
     }
     for site in types {
         site.keep_room(|promise: &DeadlinePromise| {
-            let is_beside = |own: &&Beside| {
+            let is_beside = |own: &&PriorityNeeds| {
                 let (plant, turns, priority) = own.of;
                 site.promised.plants.contains(&plant) && (turns, priority) == (site.turns(), promise.priority)
             };

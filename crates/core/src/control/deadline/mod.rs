@@ -3,13 +3,14 @@
 //! *Observes*: the service times of released requests, by type and level, and the work started at each plant. *Law*: the cost
 //! of each type (`types.rs`, `learned_type.rs`, `service_allowance.rs`, kept by `known_types.rs`), which types there are where
 //! none is configured (`found_types.rs`, `crowded_prefixes.rs`, `found_conditions.rs`), the part of a plant that higher ranks
-//! take (`higher_ranks.rs`), which chance of being late is accepted (`lateness.rs`), and which headroom is kept for the
-//! costliest requests (`kept_headroom.rs`). *Gives out*: all, in words that admission shares: [`Estimates`] and
+//! take (`higher_ranks.rs`), which chance of being late is accepted (`accepted_lateness.rs`), and which headroom is kept for
+//! the costliest requests (`kept_headroom.rs`). *Gives out*: all, in words that admission shares: [`Estimates`] and
 //! [`UnfinishedWork`]. A deadline is decided on at the arrival of a request, by the work that is unfinished then. So AC's
 //! budget of a period has no counterpart here, nor has its second queue, for the work that a period leaves over.
 //!
 //! `budgets.rs` is another loop: it ends the periods of AC's own admission by budget, which an expert may choose instead.
 
+mod accepted_lateness;
 pub(crate) mod budgets;
 mod crowded_prefixes;
 mod found_conditions;
@@ -17,7 +18,6 @@ mod found_types;
 mod higher_ranks;
 mod kept_headroom;
 mod known_types;
-mod lateness;
 mod learned_type;
 mod service_allowance;
 mod types;

@@ -24,7 +24,7 @@ use libm::log;
 /// deviation reach to the deadline.
 const LIKELY: f64 = 0.84;
 /// The least chance of a request that takes no other's place.
-const EVEN: f64 = 0.5;
+const LEAST_CHANCE: f64 = 0.5;
 /// A request must keep its chance to be in time after its wait. Where more than this part of its chance without a wait was
 /// promised, this part is asked for: otherwise no wait would be allowed at all.
 const ALL: f64 = 0.95;
@@ -37,12 +37,12 @@ pub(super) fn own_time(
 ) -> OwnTime {
     let chance = if deadline.is_finite() { times.within(deadline, known) } else { 1.0 };
     let alone = match chance {
-        chance if chance < EVEN => Alone::Late,
+        chance if chance < LEAST_CHANCE => Alone::Late,
         chance if chance < LIKELY.min(in_time) => Alone::Even,
         _ => Alone::Likely,
     };
     let part = match alone {
-        Alone::Even => EVEN,
+        Alone::Even => LEAST_CHANCE,
         _ => (in_time * chance).max(in_time.min(ALL * chance)),
     };
     let needs = times.quantile(part, known, deadline);

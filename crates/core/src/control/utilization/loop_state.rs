@@ -1,7 +1,7 @@
 //! What the loop of a plant goes on from after a restart: its service levels and the correction of its law.
 
 use super::UtilizationLoop;
-use crate::actuator::cascade::Cascade;
+use crate::actuator::levels_by_plant::LevelsByPlant;
 use crate::control::KnownContract;
 use alloc::vec::Vec;
 
@@ -48,7 +48,7 @@ impl UtilizationLoop {
 
     /// The state of each class whose service level the loop moves at the plant of this number; `applied` are the service levels
     /// as applied, by class number.
-    pub(crate) fn class_states(&self, plant: usize, applied: &[Cascade]) -> Vec<ClassLoopState> {
+    pub(crate) fn class_states(&self, plant: usize, applied: &[LevelsByPlant]) -> Vec<ClassLoopState> {
         let owned = self.view.classes.iter().enumerate();
         let owned = owned.filter(|(_, class)| !class.exempt);
         let state = |(index, class): (usize, &super::view::ClassView)| ClassLoopState {

@@ -10,7 +10,7 @@
 //!
 //! [`UtilizationLoop::step`] is one control period from top to bottom, and each stage is a file:
 //!
-//! `sense` -> `costs` -> `offered` (as a `demand`) -> `served` -> `places` -> `observation` -> law ->
+//! `sense` -> `costs` -> `offered` (as a `demand`) -> `served` -> `gateway_places` -> `observation` -> law ->
 //! [`allocation`](crate::control::allocation) -> `client_fractions` -> `retry_after_forecast` ->
 //! `status` -> `output`. No stage reads the status that the step produces.
 //!
@@ -20,12 +20,12 @@
 mod client_fractions;
 pub(crate) mod costs;
 pub(crate) mod demand;
+mod gateway_places;
 pub(crate) mod laws;
 pub(crate) mod loop_state;
 mod observation;
 pub(crate) mod offered;
 mod output;
-mod places;
 mod reload;
 mod retry_after_forecast;
 pub(crate) mod sense;
@@ -46,11 +46,11 @@ use crate::time::{Duration, Instant};
 use alloc::{boxed::Box, vec::Vec};
 use client_fractions::ClientFractions;
 use costs::{CostModel, RequestCosts, idles};
+use gateway_places::CountedPart;
 use laws::{Law, Observation};
 use observation::{StagesBefore, Steps};
 use offered::PlantDemand;
 pub(crate) use output::{HeldContracts, PlantOutput, RejectedClasses, UsualCosts};
-use places::CountedPart;
 pub(crate) use reload::PlantReload;
 use retry_after_forecast::{ReturningClients, TurnedAway};
 use sense::Sensed;
@@ -117,7 +117,7 @@ pub(crate) struct PlantInput<'a> {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SeenQueue {
     /// It was never empty in the period.
-    pub(crate) stands: bool,
+    pub(crate) is_never_empty: bool,
     /// They reported how many requests wait, so that arrivals are counted as they come.
     pub(crate) is_reported: bool,
 }

@@ -3,8 +3,8 @@
 use super::PlantInput;
 use super::costs::RequestCosts;
 use super::demand::Demand;
+use super::gateway_places::SetPoints;
 use super::laws::Observation;
-use super::places::SetPoints;
 use super::sense::Sensed;
 use super::view::PlantView;
 use crate::control::cost::class::ClassCosts;
@@ -120,26 +120,26 @@ fn at_once(plant: &PlantView, measured: &Measurement<'_>, demand: &Demand) -> f6
 
 impl<'a> Observation<'a> {
     pub(super) fn of(stages: &StagesBefore<'a>) -> Self {
-        let StagesBefore { plant, input, sensed, costs, set_points: SetPoints { lowered, whole }, .. } =
-            *stages;
+        let StagesBefore { plant, input, sensed, costs, set_points, .. } = *stages;
         // Unless m is applied, the measurement does not depend on it and must not move the bias.
         let controls = stages.mode == Mode::Control;
         let overridden = sensed.too_slow && controls;
         // No worker is free while requests wait for one, whatever part of its time is counted.
-        let is_full = plant.promised.waits_unseen && input.unseen_queue.stands && controls;
+        let is_full = plant.promised.waits_unseen && input.unseen_queue.is_never_empty && controls;
         let full_at = Some(sensed.utilization).filter(|counted| is_full && *counted >= LEAST_COUNTED);
         let period = input.measured.nominal_seconds;
         let wait_periods = input.max_wait.as_secs_f64() / period;
         let service_periods = sensed.usual_service().as_secs_f64() / period;
         let healthy_wait = healthy_wait(plant, input, sensed).as_secs_f64() / period;
-        let fills = whole >= 1.0 && input.sheds;
+        let fills = set_points.of_rejections >= 1.0 && input.sheds;
         let tolerated_backlog = tolerated_backlog(plant, input, sensed);
-        let degrades = fills && stages.demand.top > 1 && stages.demand.offered(1.0, 0.0) < lowered;
+        let degrades =
+            fills && stages.demand.top > 1 && stages.demand.offered(1.0, 0.0) < set_points.of_levels;
         // Below the line nothing is rejected, whatever chance may make of the load.
-        let is_crowded = stages.demand.offered(1.0, 0.0) > whole;
+        let is_crowded = stages.demand.offered(1.0, 0.0) > set_points.of_rejections;
         Observation {
-            set_point: if degrades { DEGRADES_AT } else { lowered },
-            rejects_beyond: if degrades { DEGRADES_AT } else { whole },
+            set_point: if degrades { DEGRADES_AT } else { set_points.of_levels },
+            rejects_beyond: if degrades { DEGRADES_AT } else { set_points.of_rejections },
             capacity: plant
                 .capacity(stages.mode, input.unseen_queue.is_reported)
                 .map(|all| all * (1.0 - input.set_point_reduction)),

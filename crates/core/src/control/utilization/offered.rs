@@ -349,7 +349,7 @@ mod tests {
     use super::super::costs::CostModel;
     use super::super::view::by_hand::{arrivals, class, learned, measured, plant};
     use super::*;
-    use crate::actuator::cascade::Cascade;
+    use crate::actuator::levels_by_plant::LevelsByPlant;
     use crate::control::cost::class::ClassCosts;
     use crate::promises::Guarantee;
     use crate::telemetry::measurement::ClassMeasurement;
@@ -481,13 +481,13 @@ mod tests {
         sent.depth = 1;
         let own = plant(alloc::vec![class(0, 1), sent]);
         let classes = [arrivals(0.0, 1), arrivals(40.0, 2)];
-        let cascades = [0.0, 0.25].map(|passes| {
-            let mut cascade = Cascade::new(&[0, 1], |_| 2.0);
+        let levels_by_plant = [0.0, 0.25].map(|passes| {
+            let mut cascade = LevelsByPlant::new(&[0, 1], |_| 2.0);
             cascade.set(1, 2.0 - passes, passes);
             cascade
         });
         let learned = [learned(&[0.02]), learned(&[0.02, 0.04])];
-        let period = Measurement { cascades: &cascades, ..measured(&classes, &[0; 2]) };
+        let period = Measurement { levels_by_plant: &levels_by_plant, ..measured(&classes, &[0; 2]) };
         let mut model = CostModel::new(&own);
         let costs = model.learn(&own, &period, &learned);
         let mut found = PlantDemand::new(&own);

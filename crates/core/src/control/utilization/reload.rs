@@ -3,9 +3,9 @@
 use super::UtilizationLoop;
 use super::client_fractions::ClientFractions;
 use super::costs::CostModel;
+use super::gateway_places::CountedPart;
 use super::laws;
 use super::offered::PlantDemand;
-use super::places::CountedPart;
 use super::retry_after_forecast::ReturningClients;
 use super::sense::Sensed;
 use super::served::ServedLoad;

@@ -1,7 +1,7 @@
 //! The promises as the loop of one plant sees them: the plant, its classes, and the sites that share it. The view changes at
 //! a reload only.
 
-use crate::actuator::cascade::parts;
+use crate::actuator::levels_by_plant::parts;
 use crate::promises::plan::{Known, promised_costs};
 use crate::promises::registry::Registry;
 use crate::promises::{self, Guarantee, MAX_LEVELS, Mode, Promises, Sense};
@@ -212,7 +212,9 @@ impl ClassView {
     #[inline(never)]
     fn rate_passed_down(&self, measured: &Measurement<'_>) -> f64 {
         let own = &measured.classes[self.class];
-        own.rate * (1.0 - own.window.guaranteed_share()) * measured.cascades[self.class].comes_to(self.depth)
+        own.rate
+            * (1.0 - own.window.guaranteed_share())
+            * measured.levels_by_plant[self.class].comes_to(self.depth)
     }
 }
 
@@ -281,7 +283,7 @@ pub(crate) mod by_hand {
             seconds: 1.0,
             nominal_seconds: 1.0,
             classes,
-            cascades: &[],
+            levels_by_plant: &[],
             counted: PlantSnapshot::default(),
             reported: None,
             in_service: 0,

@@ -1,6 +1,6 @@
 //! What was learned of classes is kept for new promises.
 
-use crate::actuator::cascade::{Cascade, parts};
+use crate::actuator::levels_by_plant::{LevelsByPlant, parts};
 use crate::control::cost::class::ClassCosts;
 use crate::control::utilization::costs::promised_line;
 use crate::engine::Engine;
@@ -45,7 +45,7 @@ impl Engine {
             if class == self.sensors.classes.len() {
                 self.sensors.classes.push(site.levels.len());
                 self.loops.costs.push(ClassCosts::new(LinearModel::default(), site.levels.len()));
-                self.loops.applied.push(Cascade::new(&plants, |_| site.levels.len() as f64));
+                self.loops.applied.push(LevelsByPlant::new(&plants, |_| site.levels.len() as f64));
                 self.sensors.heavy.push(lanes.len());
                 continue;
             }
@@ -67,7 +67,7 @@ impl Engine {
             // A plant that served no level before begins where the clients were on average.
             let was = &self.loops.applied[class];
             let m = |plant: usize| moved((names, site), plant, was.at(plant).unwrap_or_else(|| was.mean()));
-            let now = Cascade::new(&plants, m);
+            let now = LevelsByPlant::new(&plants, m);
             self.loops.applied[class] = now;
         }
     }

@@ -2,7 +2,7 @@
 
 use super::classes::{moved, plants_of};
 use super::{ranks, response_promise};
-use crate::actuator::cascade::parts;
+use crate::actuator::levels_by_plant::parts;
 use crate::control::Loop;
 use crate::control::delay::DelayPromise;
 use crate::control::ratio::RatioPromise;

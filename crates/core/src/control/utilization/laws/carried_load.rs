@@ -12,14 +12,13 @@
 //!   carried until a period has no such excess.
 //!   The queue takes up half a period of work. Where no class was promised a time, and eight requests take longer than that,
 //!   it takes up these: on a healthy day as many wait now and then, however long they take.
-//! - If clients wait for their answers before they ask again, no more requests wait than there are connections. Where one
-//!   request of each is at most half a second of work, none is rejected: clients that ask again as soon as they are turned
-//!   away would seem to be an overload for as long as they are turned away.
+//! - Where there are few connections, no request is rejected (`few_connections.rs`).
 //! - What a pause of the plant has left waits: while the plant carries what arrives at the lowest level, and the backlog takes
 //!   at most half of the time that a request may wait, no request is rejected. Where times were promised, and as long as they
 //!   are kept, what chance has left waits, which is much before few workers and little before many.
 
 use super::Observation;
+use super::few_connections::WorkAtOnce;
 use libm::sqrt;
 
 /// The backlog that the queue takes up before a request is rejected, in periods of work.
@@ -45,15 +44,9 @@ const CHANCE_OF_FEW: f64 = 2.0;
 /// A smaller part of a plant than this is given the chance error of this part.
 const LEAST_PART: f64 = 1e-3;
 
-/// No request is rejected while one request of every connection is together at most this part of the capacity, in work.
-const FEW_AT_ONCE: f64 = 0.5;
-/// What is kept of the largest such work after a period. While requests are turned away, connections in front of which others
-/// wait are not seen: a pool of another gateway is as small then as if the load were small.
-const KEPT: f64 = 0.99;
-
 /// The load that a plant carries without rejecting a request, in units of its capacity.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Carries {
+pub(crate) struct CarryTest {
     /// The load that its workers carry.
     pub(crate) capacity: f64,
     /// The factors by which chance may lift the load above the capacity: the load followed slowly, and a period's load.
@@ -63,28 +56,29 @@ pub(crate) struct Carries {
     /// The backlog that the queue takes up, and the backlog that it may hold after a pause, in periods of work.
     queue: f64,
     tolerated_backlog: f64,
-    /// The work of one request of every connection, as in [`Observation`]: a maximum that fades slowly.
-    at_once: f64,
+    /// Whether there are few connections for the capacity.
+    are_few: bool,
     /// Whether a rate or a cost stepped in this period.
     pub(crate) stepped: bool,
     /// Whether costs begin anew, so that what was followed says nothing of the load by the new ones.
     pub(crate) begins: bool,
 }
 
-impl Carries {
+impl CarryTest {
     /// `None` where the load line is held whatever comes.
     fn of(seen: &Observation<'_>, bias: f64, load: &CarriedLoad) -> Option<Self> {
         let workers = if seen.demand.backlog(1.0) <= LITTLE_WAITS { seen.possible_workers } else { 1.0 };
         let error = (seen.load_error - KNOWN_WELL).max(0.0);
-        Some(Carries {
-            // A bias below zero says that the plant carries less than the model has it. Workers that may be there count as
-            // long as little waits.
-            capacity: workers * seen.capacity? + bias.min(0.0),
+        // A bias below zero says that the plant carries less than the model has it. Workers that may be there count as long as
+        // little waits.
+        let capacity = workers * seen.capacity? + bias.min(0.0);
+        Some(CarryTest {
+            capacity,
             chance: CHANCE.map(|errors| 1.0 + (errors * error).min(MOST_CHANCE)),
             arrivals_error: seen.arrivals_error,
             queue: TOLERATED_BACKLOG.max(seen.service_periods).max(seen.healthy_backlog) - seen.in_server,
             tolerated_backlog: seen.tolerated_backlog - seen.in_server,
-            at_once: if seen.at_once.is_finite() { load.at_once } else { f64::INFINITY },
+            are_few: load.at_once.is_little(seen, capacity),
             stepped: load.stepped,
             begins: seen.costs_begin,
         })
@@ -108,22 +102,21 @@ impl Carries {
         sustained.has_filled_the_queue = !is_chance && (sustained.has_filled_the_queue || !is_taken_up);
         let most = capacity * (lasts + sustained.errors() * error);
         let is_too_much = sustained.has_filled_the_queue || sustained.load > most;
-        let are_few = self.at_once <= FEW_AT_ONCE * self.capacity.min(1.0);
-        are_few || (!is_too_much && (is_taken_up || left_by_a_pause))
+        self.are_few || (!is_too_much && (is_taken_up || left_by_a_pause))
     }
 }
 
 #[cfg(test)]
-impl Carries {
+impl CarryTest {
     /// The whole capacity, with a queue that takes up this backlog.
     pub(crate) const fn all(queue: f64) -> Self {
-        Carries {
+        CarryTest {
             capacity: 1.0,
             chance: [1.0; 2],
             arrivals_error: 0.1,
             queue,
             tolerated_backlog: 0.0,
-            at_once: f64::INFINITY,
+            are_few: false,
             stepped: false,
             begins: false,
         }
@@ -172,15 +165,13 @@ pub(super) struct CarriedLoad {
     pub(super) sustained: SustainedLoad,
     stepped: bool,
     was_unconfirmed: bool,
-    /// The largest work at once of late (s).
-    at_once: f64,
+    at_once: WorkAtOnce,
 }
 
 impl CarriedLoad {
     pub(super) fn follow(&mut self, seen: &Observation<'_>) {
         let was_unconfirmed = core::mem::replace(&mut self.was_unconfirmed, seen.unconfirmed);
-        // Where no connection is known to have sent several requests, each request is of one of its own.
-        self.at_once = seen.at_once.min(seen.demand.offered(1.0, 0.0)).max(KEPT * self.at_once);
+        self.at_once.follow(seen);
         self.stepped = !seen.unconfirmed && (!seen.steady || was_unconfirmed);
         if seen.costs_begin {
             self.sustained = SustainedLoad::default();
@@ -190,12 +181,12 @@ impl CarriedLoad {
         }
     }
 
-    pub(super) fn what_is_carried(&self, seen: &Observation<'_>, bias: f64) -> Option<Carries> {
-        Carries::of(seen, bias, self)
+    pub(super) fn what_is_carried(&self, seen: &Observation<'_>, bias: f64) -> Option<CarryTest> {
+        CarryTest::of(seen, bias, self)
     }
 
     /// Whether the plant carries the load.
-    pub(super) fn is_carried(&mut self, seen: &Observation<'_>, carries: &Carries) -> bool {
+    pub(super) fn is_carried(&mut self, seen: &Observation<'_>, carries: &CarryTest) -> bool {
         carries.carries(1.0, &mut self.sustained, seen.demand.offered(1.0, 0.0), seen.demand.backlog(1.0))
     }
 
@@ -213,7 +204,7 @@ mod tests {
     /// believed like one.
     #[test]
     fn a_mean_of_few_periods_shows_an_overload_beyond_its_own_error() {
-        let carries = Carries::all(10.0);
+        let carries = CarryTest::all(10.0);
         let after = |periods: usize, arriving: f64, stepped: bool| {
             let mut sustained = SustainedLoad::default();
             (0..periods).for_each(|_| sustained.follow(arriving, 1.0, stepped));
@@ -238,7 +229,7 @@ mod tests {
             let mut sustained = SustainedLoad::default();
             (0..40).for_each(|_| sustained.follow(0.3, 1.0, false));
             (0..periods).for_each(|period| sustained.follow(1.1, 1.0, period == 0));
-            Carries { arrivals_error, ..Carries::all(10.0) }.carries(1.0, &mut sustained, 1.1, 0.0)
+            CarryTest { arrivals_error, ..CarryTest::all(10.0) }.carries(1.0, &mut sustained, 1.1, 0.0)
         };
         assert!(after(0.02, 1) && !after(0.02, 2), "one period may be a batch, and the next shows it");
         assert!(after(0.1, 2) && !after(0.1, 5), "two periods of few arrivals may be chance");
@@ -247,7 +238,7 @@ mod tests {
     #[test]
     fn an_excess_that_has_filled_the_queue_is_too_much_until_it_is_gone() {
         let mut sustained = SustainedLoad::default();
-        let many = Carries { arrivals_error: 0.01, ..Carries::all(0.5) };
+        let many = CarryTest { arrivals_error: 0.01, ..CarryTest::all(0.5) };
         assert!(many.carries(1.0, &mut sustained, 1.05, 0.3), "the queue takes it up");
         assert!(!many.carries(1.0, &mut sustained, 1.05, 0.5), "it is full");
         assert!(
@@ -257,7 +248,7 @@ mod tests {
         assert!(many.carries(1.0, &mut sustained, 1.02, 0.0), "no more than chance");
         assert!(many.carries(1.0, &mut sustained, 1.05, 0.0), "so another one begins");
         // An excess of so few arrivals is chance.
-        let few = Carries { arrivals_error: 0.1, ..many };
+        let few = CarryTest { arrivals_error: 0.1, ..many };
         assert!(!few.carries(1.0, &mut sustained, 1.05, 0.5), "the queue is full");
         assert!(few.carries(1.0, &mut sustained, 1.05, 0.0), "and takes up what comes next");
     }

@@ -32,7 +32,7 @@
 //! - A change of m below the deadband is not made. (A bound on larger changes was tried; it kept m from rising again after a
 //!   backlog had drained.)
 
-use super::carried_load::{CarriedLoad, Carries};
+use super::carried_load::{CarriedLoad, CarryTest};
 use super::{Law, LawTarget, LoadTarget, Observation};
 use libm::pow;
 
@@ -156,7 +156,7 @@ impl FeedForward {
 
     /// The load that the plant carries without rejecting. It is not known while the response-time override holds, nor soon
     /// after it.
-    fn carries(&self, seen: &Observation<'_>) -> Option<Carries> {
+    fn carries(&self, seen: &Observation<'_>) -> Option<CarryTest> {
         if self.quiet > QUIET { self.carried.what_is_carried(seen, self.bias) } else { None }
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! *In*: the [`Observation`] of a period. *Out*: a [`LawTarget`], which only the allocation turns into levels.
 //!
-//! - `feed_forward`: the default: the m that the demand solves for, corrected by PI; `carried_load`: when it rejects nothing
+//! - `feed_forward`: the default: the m that the demand solves for, corrected by PI; `carried_load`, `few_connections`: when it
+//!   rejects nothing
 //! - `paper`: the PI law of UC 4.4 as printed, for comparison
 //!
 //! A new law is a file here, its test, its `mod` and its line in [`build`], and a variant of
@@ -11,12 +12,13 @@
 
 pub(crate) mod carried_load;
 pub(crate) mod feed_forward;
+mod few_connections;
 pub(crate) mod paper;
 
 use super::demand::Demand;
 use crate::promises;
 use alloc::boxed::Box;
-use carried_load::Carries;
+use carried_load::CarryTest;
 use feed_forward::FeedForward;
 use paper::PaperPi;
 
@@ -113,7 +115,7 @@ pub(crate) struct LoadTarget {
     /// The plant and its queue carry the arriving load at the lowest level: nothing needs to be rejected.
     pub carried: bool,
     /// The load that the plant carries without rejecting; `None` where the load is held whatever comes.
-    pub carries: Option<Carries>,
+    pub carries: Option<CarryTest>,
     /// Whether a rate rose by a step that no second sample has confirmed, as in [`Observation`].
     pub unconfirmed: bool,
     /// As in [`Observation`].

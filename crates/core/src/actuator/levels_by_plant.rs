@@ -13,7 +13,7 @@ use alloc::vec::Vec;
 
 /// The service levels of one class.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Cascade {
+pub(crate) struct LevelsByPlant {
     /// From the highest levels down; at least one.
     parts: Vec<LevelPart>,
 }
@@ -50,14 +50,14 @@ pub(crate) fn parts(plants: &[usize]) -> impl Iterator<Item = (usize, usize, usi
     })
 }
 
-impl Cascade {
+impl LevelsByPlant {
     /// A class whose levels 1..=M these plants serve, with the m that `m` gives to each plant, as far as it serves it.
     pub(crate) fn new(plants: &[usize], m: impl Fn(usize) -> f64) -> Self {
         let part = |(plant, base, top): (usize, usize, usize)| {
             let m = m(plant).clamp(base as f64, top as f64);
             LevelPart { plant, base, top, m, passes: 1.0 - (m - base as f64).clamp(0.0, 1.0) }
         };
-        Cascade { parts: parts(plants).map(part).collect() }
+        LevelsByPlant { parts: parts(plants).map(part).collect() }
     }
 
     pub(crate) fn parts(&self) -> &[LevelPart] {
@@ -127,8 +127,8 @@ mod tests {
     use crate::actuator::service_level::{FRACTION_ONE, ServiceLevel};
 
     /// Levels 1 at plant 1, 2 and 3 at plant 0.
-    fn cascade(upper: f64, lower: f64) -> Cascade {
-        Cascade::new(&[1, 0, 0], |plant| [upper, lower][plant])
+    fn cascade(upper: f64, lower: f64) -> LevelsByPlant {
+        LevelsByPlant::new(&[1, 0, 0], |plant| [upper, lower][plant])
     }
 
     #[test]
@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn one_part_is_published_as_it_is() {
         for m in [0.0, 0.3, 1.0, 1.7, 2.0] {
-            let one = Cascade::new(&[0, 0], |_| m);
+            let one = LevelsByPlant::new(&[0, 0], |_| m);
             assert_eq!((one.published().collect::<Vec<_>>(), one.mean()), (alloc::vec![m], m));
         }
     }

@@ -33,7 +33,7 @@ pub(super) struct LatenessLaw {
     admitted: f64,
     /// What ever was refused for its wait, late, and refused, at the last look (us).
     last: [u64; 3],
-    /// The natural logarithm of the accepted chance over [`FEWEST`].
+    /// The natural logarithm of the accepted chance over [`LEAST_CHANCE`].
     raised: f64,
     /// The time (s) until the next request is invited.
     pause: f64,
@@ -57,9 +57,9 @@ const MEMORY: f64 = 10.0;
 /// The time in which the chance changes by a factor of e (s).
 const PACE: f64 = 1.0;
 /// The least chance, below which no promise goes.
-const FEWEST: f64 = 0.001;
+const LEAST_CHANCE: f64 = 0.001;
 /// The greatest chance that is accepted: it is no loss to refuse a request that is as likely to be late as in time.
-const EVEN: f64 = 0.5;
+const MOST_CHANCE: f64 = 0.5;
 /// A part of the admitted work that may be refused at any rate.
 const LEAST: f64 = 0.002;
 /// A rank of which less is admitted, as a part of what is refused, is locked out; and the part of the plant that must be left
@@ -91,10 +91,10 @@ impl LatenessLaw {
 
     /// What is accepted, if that is more than the least.
     fn accepted(&mut self, seen: &SeenRank) -> Option<AcceptedLateness> {
-        let most = log((seen.room.min(EVEN) / FEWEST).max(1.0));
+        let most = log((seen.room.min(MOST_CHANCE) / LEAST_CHANCE).max(1.0));
         let direction = if self.refused > self.late + LEAST * self.admitted { 1.0 } else { -1.0 };
         self.raised = (self.raised + direction * seen.seconds / PACE).clamp(0.0, most);
-        let chance = FEWEST * exp(self.raised);
+        let chance = LEAST_CHANCE * exp(self.raised);
         (self.raised > 0.0).then(|| AcceptedLateness { chance, deviations: normal_quantile(1.0 - chance) })
     }
 

@@ -30,9 +30,9 @@ const FORGOTTEN: u32 = 10;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SetPoints {
     /// U*, lowered while a gateway has its places taken.
-    pub(super) lowered: f64,
+    pub(super) of_levels: f64,
     /// U* as it is.
-    pub(super) whole: f64,
+    pub(super) of_rejections: f64,
 }
 
 impl CountedPart {
@@ -44,7 +44,7 @@ impl CountedPart {
         sensed: &Sensed,
     ) -> SetPoints {
         let part = self.step(input.reported_load, sensed, &input.measured);
-        SetPoints { lowered: set_point * part, whole: set_point }
+        SetPoints { of_levels: set_point * part, of_rejections: set_point }
     }
 
     /// The part of the line that the server may count in the next period. `reported` is what was reported last, and how long
