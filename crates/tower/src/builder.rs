@@ -1,5 +1,5 @@
-//! The builder of a layer: the common promises in a few calls. The others are in the core's plain data, which
-//! [`Builder::promises`] gives access to.
+//! The builder of a layer: the common promises in a few calls. All other promises are fields of the core's [`Promises`], which
+//! [`Builder::promises`] hands to a closure.
 
 use crate::layer::PlimsollLayer;
 use crate::running::clock::Clock;
@@ -17,15 +17,15 @@ use std::sync::Arc;
 /// Tells the address of a request's client.
 pub(crate) type ClientAddress = Arc<dyn Fn(&Parts) -> Option<IpAddr> + Send + Sync>;
 
-/// Makes a [`PlimsollLayer`]. It begins with one site for every host, served by this process, and nothing promised but the
-/// load line.
+/// Makes a [`PlimsollLayer`]. Without further calls there is one site for every host, served by this process, and the load line
+/// is the only promise.
 #[must_use]
 pub struct Builder {
     promises: Promises,
     prefixes: Prefixes,
     client: Option<ClientAddress>,
     seed: Option<u64>,
-    /// Whether the load line follows from the promises, since none was set.
+    /// Whether no load line was set, so that it follows from the other promises.
     finds_load_line: bool,
 }
 
@@ -42,16 +42,16 @@ impl Default for Builder {
 }
 
 impl From<Promises> for Builder {
-    /// Begins with these promises: those of a configuration file, or written by hand.
+    /// Begins with these promises, which were read from a configuration file or written by hand.
     fn from(promises: Promises) -> Self {
         Builder { promises, prefixes: Prefixes::default(), client: None, seed: None, finds_load_line: false }
     }
 }
 
 impl Builder {
-    /// The number s of requests that the handlers work on at once: the processors where they compute, the connections of
-    /// the database where they wait for it. Further requests wait. Without it s is found while the server runs: the number
-    /// from which more at once only take longer.
+    /// The number s of requests that the handlers work on at once: the processors where they compute, the connections of the
+    /// database where they wait for it. Further requests wait. If it is not set, the engine finds s while the server runs: the
+    /// number beyond which more requests at once only take longer.
     pub fn workers(self, workers: u32) -> Self {
         self.promises(|promises| {
             for plant in &mut promises.plants {
@@ -60,8 +60,8 @@ impl Builder {
         })
     }
 
-    /// The utilization to hold, in (0, 1]. Without it 0.85; 1 where classes have a delay or a deadline, which is what is held
-    /// then ([`Plant::usual_load_line`]).
+    /// The utilization to hold, in (0, 1]. If it is not set, it is 0.85, or 1 if a class has a delay or a deadline, since the
+    /// engine then holds that promise instead ([`Plant::usual_load_line`]).
     pub fn load_line(mut self, utilization: f64) -> Self {
         self.finds_load_line = false;
         self.promises(|promises| {
@@ -84,7 +84,7 @@ impl Builder {
         self
     }
 
-    /// Adds a class of requests with promises of its own. The first class whose condition holds is a request's.
+    /// Adds a class of requests with promises of its own. A request belongs to the first class whose condition holds.
     pub fn class(self, class: Class) -> Self {
         self.promises(|promises| promises.sites.iter_mut().for_each(|site| site.classes.push(class.clone())))
     }
@@ -113,8 +113,9 @@ impl Builder {
     }
 
     /// How the address of a client is read from a request's head: from an extension that the server sets (`ConnectInfo` of
-    /// axum, `TcpConnectInfo` of tonic), or from a header that your own proxy writes. By it a client keeps its level while
-    /// the load stands still. Without an address, header or cookie each request's level is drawn by chance.
+    /// axum, `TcpConnectInfo` of tonic), or from a header that your own proxy writes. The address identifies the client, which
+    /// so keeps its level while the load stands still. Without an address, header or cookie each request's level is drawn by
+    /// chance.
     pub fn client_address(
         mut self,
         address: impl Fn(&Parts) -> Option<IpAddr> + Send + Sync + 'static,
@@ -123,15 +124,14 @@ impl Builder {
         self
     }
 
-    /// Sets the key of the hash that chooses clients: with the same seed each process chooses the same clients. Without it
-    /// a key is drawn at the start.
+    /// Sets the key of the hash that chooses clients: with the same seed each process chooses the same clients. If it is not
+    /// set, the key is drawn at random at the start.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
         self
     }
 
-    /// Changes the promises themselves, for those without a method of their own here: contracts, the bounds of the queue,
-    /// the mode.
+    /// Changes the promises directly. Contracts, the bounds of the queue and the mode have no method of their own here.
     pub fn promises(mut self, change: impl FnOnce(&mut Promises)) -> Self {
         change(&mut self.promises);
         self
@@ -140,21 +140,21 @@ impl Builder {
     /// Builds the engine and starts the thread that runs its loops.
     ///
     /// # Errors
-    /// All that is impossible in what was promised, or that no thread could be started.
+    /// Every contradiction or impossible value in the promises, or the reason why no thread could be started.
     pub fn build(self) -> Result<PlimsollLayer, BuildError> {
         let running = Arc::new(self.running(Clock::start())?);
         ticker::start(&running).map_err(BuildError::Thread)?;
         Ok(PlimsollLayer { running })
     }
 
-    /// What the layer shares with its requests, without the thread.
+    /// What the layer shares with its requests; the thread of the control loops is not started.
     pub(crate) fn running(self, clock: Clock) -> Result<Running, BuildError> {
         let (client, seed) = (self.client.clone(), self.seed.unwrap_or_else(drawn_seed));
         let (promises, prefixes) = self.parts(client.is_some())?;
         Running::new(&promises, &prefixes, seed, (clock, client)).map_err(BuildError::Promises)
     }
 
-    /// The promises with what is left to the builder, and the prefixes of levels.
+    /// The promises, completed by what the builder derives itself, and the prefixes of levels.
     pub(crate) fn parts(mut self, knows_addresses: bool) -> Result<(Promises, Prefixes), BuildError> {
         for site in &mut self.promises.sites {
             if site.levels.is_empty() {
@@ -175,7 +175,7 @@ impl Builder {
     }
 }
 
-/// The standard library draws the keys of its hashes from the system.
+/// Draws a seed: the standard library draws the keys of its hashes from the operating system.
 fn drawn_seed() -> u64 {
     std::hash::RandomState::new().build_hasher().finish()
 }

@@ -23,23 +23,23 @@ pub struct PlimsollLayer {
 }
 
 impl PlimsollLayer {
-    /// A layer for one server, with nothing promised yet but the load line.
+    /// A builder for the layer of one server, with the load line as its only promise.
     pub fn builder() -> Builder {
         Builder::default()
     }
 
-    /// Brings other promises into force for all clones of this layer. Nothing that was learned is forgotten, and requests under
-    /// way are not touched. The seed and the address of clients stay as they were built.
+    /// Brings new promises into force for all clones of this layer. The engine keeps what it has learned, and requests under
+    /// way are not touched. The seed and the source of client addresses stay as they were built.
     ///
     /// # Errors
-    /// All that is impossible in what was promised; nothing changes then.
+    /// Every contradiction or impossible value in the promises; nothing changes then.
     pub fn reload(&self, builder: Builder) -> Result<Changes, BuildError> {
         let (promises, prefixes) = builder.parts(self.running.client.is_some())?;
         self.running.reload(&promises, &prefixes).map_err(BuildError::Promises)
     }
 
-    /// Whether levels stand still because the control loops have panicked. The panic is reported as one of the thread
-    /// `plimsoll-tick`. Requests are served as before, those that wait are answered in time, and the loops are tried again.
+    /// Whether levels stand still because the control loops have panicked. The panic message names the thread `plimsoll-tick`.
+    /// Requests are served as before, waiting requests are answered in time, and the loops are tried again.
     pub fn is_frozen(&self) -> bool {
         self.running.is_frozen.load(Relaxed)
     }

@@ -1,8 +1,8 @@
 //! Plimsoll inside the server: a [`tower_layer::Layer`] for axum, hyper and tonic.
 //!
-//! The layer puts each request to the engine that the gateway runs too. It starts at once, waits, or is turned away, and it
-//! has a level of service, which the handler reads. No setting needs to be tuned: the engine measures how busy the handlers
-//! are and holds them at their load line.
+//! The layer asks the engine, which is also the gateway's, about each request: the request starts at once, waits or is turned
+//! away, and has a level of service, which the handler reads. No setting needs to be tuned: the engine measures how busy the
+//! handlers are and holds them at their load line.
 //!
 //! ```
 //! use axum::{Extension, Router, routing::get};
@@ -28,14 +28,15 @@
 //!                -> the response, with the Decision in its extensions -> its last frame
 //! ```
 //!
-//! - **The layer is always ready.** It decides in `call`, where it sees the request, and reserves nothing in `poll_ready`. The
-//!   service behind it is asked whether it is ready once the request has its place. So the engine sees every request that
-//!   waits, and a service that is ready and dropped loses nothing.
+//! - **The layer is always ready.** It decides in `call`, where it sees the request, and reserves nothing in `poll_ready`. It
+//!   asks the service behind it whether that is ready only once the request has its place. So the engine sees every request
+//!   that waits, and a caller that drops a ready service wastes no place.
 //! - **A place is given back exactly once**, whatever ends the request: the last frame of the response, an error, a panic of
 //!   the handler, or a future or body that is dropped. A response that is whole when it is made gives its place back at once,
-//!   so that a client that reads slowly holds none. One that is made frame by frame holds it to the last frame. A stream of
-//!   events and an upgraded connection hold none.
-//! - **Time** is the system's. The loops run on a thread of their own, which ends with the last layer, service and response.
+//!   so that a client that reads slowly holds no place. A response that is made frame by frame holds its place to the last
+//!   frame. A stream of events and an upgraded connection hold no place.
+//! - **Time** is the operating system's. The control loops run on a thread of their own, which ends with the last layer,
+//!   service and response.
 //!
 //! - `running`: the engine, its lanes and its thread
 //! - `request`: one request's way

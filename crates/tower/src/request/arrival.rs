@@ -1,4 +1,4 @@
-//! A request is classified and put to the engine.
+//! Classifies a request and asks the engine for its decision.
 
 use super::decision::Decision;
 use super::guard::{PermitGuard, WaitingGuard};
@@ -26,9 +26,9 @@ pub(crate) struct Started {
     pub(crate) decision: Decision,
 }
 
-/// An address for a client of which none is known: each request has another one, so that no two share what happens to them.
-/// They are documentation's own (RFC 3849), which no client has, and differ in the first 64 bits, by which clients are told
-/// apart.
+/// An address for a client whose address is not known. Each request has another one, so that no two of them share a level by
+/// chance. The addresses are reserved for documentation (RFC 3849), so no client has one, and they differ in the first 64 bits,
+/// by which the engine distinguishes clients.
 pub(crate) fn unknown_address() -> IpAddr {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -61,7 +61,7 @@ impl Running {
                 Arrived::Started(Started { guard: PermitGuard::new(self.clone(), permit), decision })
             }
             Arrival::Wait(permit) => {
-                // The verdict cannot come before: it is delivered under this lock.
+                // The verdict cannot come earlier, since it is delivered under this lock.
                 waiting.begin();
                 let decision = Decision::of(&permit, target, names.clone());
                 Arrived::Waiting(WaitingGuard::new(self.clone(), token, permit, decision))

@@ -1,12 +1,12 @@
-//! The response's body: counts what is handed over to be sent, and ends the request with its last frame.
+//! The response's body: counts the bytes that are handed to the server, and ends the request with its last frame.
 //!
-//! **When the place is given back.** The first frame is asked for as soon as the handler has made the response. If that is all,
-//! the handler has done its work, and the place is given back before anything is sent. Otherwise the response is made while it
-//! is sent, and holds its place up to its last frame. Time from a frame to the question for the next one is the client's
-//! and no time of the server's.
+//! **When the place is given back.** The layer asks the handler's body for its first frame as soon as the response is made. If
+//! that frame is also the last, the handler has done its work, and the place is given back before anything is sent. Otherwise
+//! the response is made while it is sent, and the request holds its place up to the last frame. The time from one frame to the
+//! server's request for the next is spent on the client and does not count as service time.
 //!
-//! **When the request departs.** With its last frame: where the body says that it ends, where as many bytes came as its length
-//! says, with an error (it failed), or when it is dropped before (it was abandoned).
+//! **When the request departs.** With the last frame of its response. The last frame is known by the body's own word, by the
+//! announced length, by an error (the request failed), or by the drop of the body before its end (the request was abandoned).
 
 use super::grpc::status_of_call;
 use super::guard::PermitGuard;
@@ -18,11 +18,12 @@ use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-/// The body of a response that went through the layer: the handler's own, or a sentence that says why there is none.
+/// The body of a response that went through the layer: the handler's own, or the layer's sentence on why the request was
+/// rejected.
 pub struct ResponseBody<B: Body> {
-    /// The handler's body, until it has ended. It is not asked again then.
+    /// The handler's body; `None` once it has ended, so that it is not polled again.
     body: Option<B>,
-    /// The frame that comes first: it was asked for when the response was made, or is the layer's own.
+    /// The first frame to send: it was polled when the response was made, or is the layer's own.
     first: Option<Asked<B>>,
     delivery: Option<Delivery>,
 }
@@ -30,7 +31,7 @@ pub struct ResponseBody<B: Body> {
 /// A frame that a body gave.
 type Asked<B> = Result<Frame<<B as Body>::Data>, <B as Body>::Error>;
 
-/// A frame that was asked for is not pinned.
+/// A frame is stored by value and never pinned.
 impl<B: Body + Unpin> Unpin for ResponseBody<B> {}
 
 /// A request whose response is on its way.
@@ -39,14 +40,14 @@ struct Delivery {
     expected: Expected,
     /// Body bytes handed over.
     sent: u64,
-    /// When a frame was handed over after which there are more.
+    /// When the last frame was handed over, if more frames follow.
     waits_since: Option<Instant>,
 }
 
-/// What the head of a response says of its body.
+/// What the head of a response says about its body.
 pub(crate) struct Expected {
     pub(crate) length: Option<u64>,
-    /// How the request ends if all of it is taken.
+    /// How the request ends if the client takes the whole body.
     pub(crate) outcome: Outcome,
 }
 
@@ -102,7 +103,7 @@ impl<B: Body + Unpin> ResponseBody<B> {
         Poll::Ready(frame)
     }
 
-    /// Gives the place back if this is the last frame, before it is handed over.
+    /// If this frame is the last, gives the place back before the frame is handed over.
     fn release_before_last(&mut self, frame: &Frame<B::Data>) {
         if let (Some(body), Some(delivery)) = (&self.body, &mut self.delivery)
             && delivery.is_last(body, frame)
@@ -111,7 +112,7 @@ impl<B: Body + Unpin> ResponseBody<B> {
         }
     }
 
-    /// Accounts what is handed over, and the end.
+    /// Counts a frame that is handed over, and ends the request with the last one.
     fn account(&mut self, frame: Option<&Asked<B>>) {
         if !matches!(frame, Some(Ok(_))) {
             self.body = None;
@@ -130,7 +131,7 @@ impl<B: Body + Unpin> ResponseBody<B> {
 }
 
 impl<B: Body> ResponseBody<B> {
-    /// A body of which nothing is counted.
+    /// A body that is passed on without counting.
     pub(crate) fn unwatched(body: B) -> Self {
         ResponseBody { body: Some(body), first: None, delivery: None }
     }
@@ -147,7 +148,7 @@ impl<B: Body<Data: From<Bytes>>> ResponseBody<B> {
     }
 }
 
-/// What is dropped before its end leaves its client with the last frame.
+/// If a body is dropped before its end, its client took until now for the last frame, and this time is no service time.
 impl<B: Body> Drop for ResponseBody<B> {
     fn drop(&mut self) {
         if let Some(delivery) = &mut self.delivery {
@@ -157,14 +158,14 @@ impl<B: Body> Drop for ResponseBody<B> {
 }
 
 impl Delivery {
-    /// Looks at a frame that has just come. Trailers say how a call of gRPC has ended.
+    /// Reads the status of a gRPC call from a frame that has just come: it stands in the trailers.
     fn see<D>(&mut self, frame: &Frame<D>) {
         if let Some(status) = frame.trailers_ref().and_then(status_of_call) {
             self.expected.outcome = self.guard.answered(status);
         }
     }
 
-    /// Whether nothing comes after this frame.
+    /// Whether this frame is the last.
     fn is_last<B: Body>(&self, body: &B, frame: &Frame<B::Data>) -> bool {
         let sent = self.sent + length_of(frame);
         body.is_end_stream() || self.expected.length.is_some_and(|length| sent >= length)
@@ -187,7 +188,7 @@ impl Delivery {
         self.waits_since = Some(self.guard.now());
     }
 
-    /// The next frame is asked for: the client has taken the one before.
+    /// Called when the server asks for the next frame: the client has taken the one before.
     fn resume(&mut self) {
         if let Some(since) = self.waits_since.take() {
             let now = self.guard.now();
@@ -195,7 +196,7 @@ impl Delivery {
         }
     }
 
-    /// All of it is taken with the last frame, which has this length.
+    /// Ends the request with its last frame, which has this length: the client took the whole body.
     fn end_with(self, length: u64) {
         let (service, outcome) = (self.service(length), self.expected.outcome);
         self.guard.depart(length, service, outcome);

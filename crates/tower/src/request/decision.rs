@@ -5,13 +5,13 @@ use plimsoll_core::request::{Permit, Reason, Target};
 use std::fmt;
 use std::sync::Arc;
 
-/// The decision on a request: in the extensions of the request, for its handler, and in those of its response, for logs and
-/// metrics.
+/// The decision on a request. The layer puts it into the extensions of the request, for the handler, and into those of the
+/// response, for logs and metrics.
 #[derive(Clone)]
 pub struct Decision {
     level: u8,
     reason: Reason,
-    /// The site's and the class's number.
+    /// The numbers of the request's site and class.
     target: Option<(u16, u16)>,
     names: Arc<PrefixedNames>,
 }
@@ -26,7 +26,7 @@ impl Decision {
         Decision { level: 0, reason, target: target.map(|target| (target.site, target.class)), names }
     }
 
-    /// The same for a request that has waited, which has its level from its start, with the names of that time.
+    /// The decision on a request that has waited: it gets its level when it starts, with the level names in force then.
     pub(crate) fn started(&self, permit: &Permit, names: Arc<PrefixedNames>) -> Self {
         Decision { level: permit.level(), reason: permit.reason(), target: self.target, names }
     }
@@ -50,12 +50,12 @@ impl Decision {
         self.reason
     }
 
-    /// The name of the request's class: one of your own, `default` or `exempt`; empty if no site has its host.
+    /// The name of the request's class: one of your own, `default` or `exempt`; empty if no site has the request's host.
     pub fn class(&self) -> &str {
         self.target.and_then(|(_, class)| self.names.plain.class(class)).unwrap_or_default()
     }
 
-    /// What is put before the paths of requests of this level. Exempt requests go without it.
+    /// The prefix that is put before the paths of requests of this level. An exempt request gets none.
     pub(crate) fn prefix(&self) -> Option<&Arc<str>> {
         let (site, _) = self.target.filter(|_| self.reason != Reason::Exempt)?;
         self.names.prefix(site, self.level)

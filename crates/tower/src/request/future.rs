@@ -22,10 +22,11 @@ use tower_service::Service;
 pin_project! {
     /// A request under way. Dropped, it leaves the queue or gives its place back at once.
     pub struct ResponseFuture<S: Service<Request<B>>, B> {
-        // Dropped before the guard in the stage: the handler's work has ended when the place is free.
+        // Declared before the stage, which has the guard, so that it is dropped first: the handler has ended when its place is
+        // freed.
         #[pin]
         handler: Option<S::Future>,
-        // What is called once the request has its place.
+        // The service and the request for it, until the request has its place.
         call: Option<(S, Request<B>)>,
         stage: Stage,
         method: Method,
@@ -35,7 +36,7 @@ pin_project! {
 /// How far a request has come.
 enum Stage {
     Waiting(WaitingGuard),
-    /// It has its place: the service behind the layer is asked whether it is ready, and then the handler makes the response.
+    /// The request has its place: the layer polls the service for readiness, calls it, and waits for its response.
     Started(Started),
     Rejected(Rejected),
     Done,
@@ -112,11 +113,11 @@ fn rewrite<B>(request: &mut Request<B>, decision: &Decision) {
     let Some(prefix) = decision.prefix() else { return };
     let before = request.uri().path_and_query().map_or("/", PathAndQuery::as_str);
     if !before.starts_with('/') {
-        // `*`, which names no page.
+        // The target is `*`, which names no page.
         return;
     }
     let mut parts = request.uri().clone().into_parts();
-    // Both were paths: so are they together, unless that is too long.
+    // Both parts are valid paths, so they are a valid path together unless it is too long.
     if let Ok(after) = PathAndQuery::try_from(format!("{prefix}{before}")) {
         parts.path_and_query = Some(after);
         if let Ok(uri) = Uri::from_parts(parts) {
@@ -125,7 +126,7 @@ fn rewrite<B>(request: &mut Request<B>, decision: &Decision) {
     }
 }
 
-/// The response, with the place given back as soon as it is whole.
+/// Builds the response, and gives the place back as soon as the response is whole.
 fn respond<R: Body<Data: From<Bytes>> + Unpin>(
     response: Response<R>,
     Started { mut guard, decision }: Started,

@@ -1,5 +1,5 @@
-//! How a call of gRPC has ended. Its HTTP status is 200 also where it failed: `grpc-status` says it, in the head of a response
-//! without messages, else in the trailers.
+//! How a gRPC call has ended. Its HTTP status is 200 even if the call failed: the field `grpc-status` has the result, in the
+//! head of a response without messages, otherwise in the trailers.
 
 use http::{HeaderMap, HeaderName};
 

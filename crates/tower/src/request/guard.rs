@@ -1,4 +1,4 @@
-//! Permits that depart on drop, so that a request is accounted for once however its way ends.
+//! Guards that end a request when they are dropped, so that each request is accounted for once however its future ends.
 
 use super::arrival::Started;
 use super::decision::Decision;
@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
-/// The permit of a request that has started. Dropped without [`depart`](Self::depart), the request was abandoned, or has
-/// failed if a panic is why.
+/// The permit of a request that has started. If the guard is dropped without [`depart`](Self::depart), the request counts as
+/// abandoned, or as failed if a panic drops the guard.
 #[must_use = "a request departs when its guard is dropped"]
 pub(crate) struct PermitGuard {
     running: Arc<Running>,
@@ -33,7 +33,7 @@ impl PermitGuard {
         result
     }
 
-    /// Gives the place at the plant back. The first call counts, later ones do nothing.
+    /// Gives the place at the plant back. Only the first call counts.
     pub(crate) fn release(&mut self, service: Service) {
         if let Some(permit) = &mut self.permit {
             let now = self.running.clock.now();
@@ -42,8 +42,8 @@ impl PermitGuard {
         }
     }
 
-    /// How a request ends that is answered with this status. With 503 the service behind the layer has refused it, for it has
-    /// too much to do.
+    /// How a request ends that is answered with this status. Status 503 means that the service behind the layer refused the
+    /// request because it is overloaded.
     pub(crate) fn answered(&self, status: u16) -> Outcome {
         if let (503, Some(permit)) = (status, &self.permit) {
             self.running.call(|lane, _| lane.refused(permit));
@@ -51,7 +51,7 @@ impl PermitGuard {
         Outcome::of_answer(status)
     }
 
-    /// Whether the request may stay open for as long as its client likes. Its place is given back if the engine says so.
+    /// Whether the request may stay open for as long as its client likes; if the engine allows it, the place is given back.
     pub(crate) fn stay_open(&mut self) -> bool {
         let Some(permit) = &mut self.permit else { return false };
         let now = self.running.clock.now();
@@ -65,17 +65,17 @@ impl PermitGuard {
         }
     }
 
-    /// Takes time out of the request's service: the server only waited for the client in it.
+    /// Subtracts the time in which the server only waited for the client from the request's service time.
     pub(crate) fn excuse(&mut self, waited: Duration) {
         if let Some(permit) = &mut self.permit {
             permit.excuse(waited);
         }
     }
 
-    /// Ends the request: its last bytes, the end of its service if it still holds its place, and its departure.
+    /// Ends the request: counts its last bytes, ends its service if it still holds its place, and departs it from the engine.
     pub(crate) fn depart(mut self, bytes: u64, service: Service, outcome: Outcome) {
         let Some(mut permit) = self.permit.take() else { return };
-        // A departure after the release changes no figure by its time.
+        // After the release the time of the departure changes no figure.
         let now = self.released.unwrap_or_else(|| self.running.clock.now());
         self.running.call(|lane, verdicts| {
             if bytes > 0 {
@@ -86,7 +86,7 @@ impl PermitGuard {
         });
     }
 
-    /// Ends a request of which the service behind the layer made an error.
+    /// Ends a request for which the service behind the layer returned an error.
     pub(crate) fn fail<E>(self, error: E) -> E {
         self.depart(0, Service::default(), Outcome::Failed);
         error
@@ -106,12 +106,13 @@ impl Drop for PermitGuard {
     }
 }
 
-/// The permit of a waiting request. Dropped, the request leaves the queue, or its place if that was granted meanwhile.
+/// The permit of a waiting request. If the guard is dropped, the request leaves the queue, or gives back the place that it was
+/// granted meanwhile.
 #[must_use = "a request leaves the queue when its guard is dropped"]
 pub(crate) struct WaitingGuard {
     running: Arc<Running>,
     token: Token,
-    /// `None` once the verdict was taken: the engine has spent the permit then.
+    /// `None` once the verdict was taken, since the engine has consumed the permit by then.
     permit: Option<Permit>,
     decision: Decision,
 }
@@ -121,7 +122,7 @@ impl WaitingGuard {
         WaitingGuard { running, token, permit: Some(permit), decision }
     }
 
-    /// The request's place, or why it gets none, once that is decided.
+    /// Once the verdict has come: the started request, or the reason why it was rejected.
     pub(crate) fn poll(&mut self, waker: &Waker) -> Poll<Result<Started, (Rejection, Decision)>> {
         let told = self.running.lanes.poll_verdict(self.token, waker);
         let Some((verdict, names)) = told else { return Poll::Pending };

@@ -1,7 +1,7 @@
 //! The answer to a request that is turned away: 503 with `Retry-After` and a sentence that says why.
 //!
-//! A request of gRPC gets the same in gRPC's own terms, as a response of trailers alone: status 14, UNAVAILABLE, and when to
-//! come again in `grpc-retry-pushback-ms`, which clients that retry by themselves keep to.
+//! A gRPC call is rejected in gRPC's own terms, by a response of trailers alone: status 14, UNAVAILABLE, and in
+//! `grpc-retry-pushback-ms` the time after which to come again, which automatic retries of clients obey.
 
 use super::body::ResponseBody;
 use super::decision::Decision;
@@ -28,7 +28,7 @@ pub(crate) struct Rejected {
 }
 
 impl Rejected {
-    /// `headers` are the request's.
+    /// Builds the rejection; `headers` are the request's.
     pub(crate) fn new(rejection: Rejection, decision: Decision, headers: &HeaderMap) -> Self {
         let content_type = headers.get(CONTENT_TYPE).map_or(&[][..], HeaderValue::as_bytes);
         Rejected {
@@ -39,7 +39,7 @@ impl Rejected {
         }
     }
 
-    /// The same for a request whose path the service behind the layer might resolve to another one.
+    /// The same for a request whose path the service behind the layer might resolve to another path.
     pub(crate) fn for_path(self) -> Self {
         Rejected { has_dot_segment: true, ..self }
     }

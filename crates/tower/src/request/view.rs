@@ -8,8 +8,8 @@ use std::net::IpAddr;
 
 /// A request's head with the address of its client: the [`RequestView`] of `http::request::Parts`.
 ///
-/// Rules see the path in its [normal form](normal_path), so that they match what will be served and not how it was spelled.
-/// An announced cost is believed: promise a `cost_header` only where your own proxy writes it.
+/// Rules see the path in its [normal form](normal_path), so that they match the resource that will be served, however the path
+/// is spelled. An announced cost is believed: promise a `cost_header` only where your own proxy writes it.
 #[derive(Debug)]
 pub struct HeadView<'h> {
     head: &'h Parts,
@@ -43,7 +43,7 @@ impl RequestView for HeadView<'_> {
     fn header(&self, name: &str) -> Option<&str> {
         text(self.head.headers.get(name))
     }
-    /// Clients of HTTP/2 may send each cookie in a field of its own.
+    /// Clients of HTTP/2 may send each cookie in a separate field.
     fn cookie(&self, name: &str) -> Option<&str> {
         let texts = self.head.headers.get_all(COOKIE).iter().filter_map(|value| text(Some(value)));
         let mut pairs = texts.flat_map(|text| text.split(';')).filter_map(|pair| pair.trim().split_once('='));
@@ -58,7 +58,7 @@ fn text(value: Option<&HeaderValue>) -> Option<&str> {
     value.and_then(|value| std::str::from_utf8(value.as_bytes()).ok())
 }
 
-/// The host of an authority: between a user's name and the port.
+/// The host of an authority: the part between the user's name and the port.
 fn host_of(authority: &str) -> &str {
     let host = authority.rsplit('@').next().unwrap_or(authority);
     &host[..host_length(host.as_bytes())]

@@ -1,11 +1,11 @@
-//! Now, for the engine.
+//! The current time, as the engine reads it.
 
 use plimsoll_core::time::Instant;
 
-/// Nanoseconds since the layer was built, one origin for all threads.
+/// Nanoseconds since the layer was built; all threads count from the same origin.
 #[derive(Clone, Debug)]
 pub(crate) enum Clock {
-    /// The system's time.
+    /// The operating system's time.
     System(std::time::Instant),
     /// Time that a test moves.
     #[cfg(test)]

@@ -1,12 +1,12 @@
 //! The engine's lanes, each behind a lock, and the delivery of verdicts to the requests that wait.
 //!
-//! A task moves between the threads of its executor, and a lane has one user at a time. So each thread has a lane that it
-//! prefers, and takes that lane's lock for the length of one call. There are as many lanes as processors, so that the lock is
-//! hardly ever contended, and whatever thread a request ends on may account its end
-//! (`docs/decisions/0012-lanes-of-the-layer.md`).
+//! A task moves between the threads of its executor, and a lane has one user at a time. So each thread has a preferred lane,
+//! whose lock it takes for the length of one call. There are as many lanes as processors, so that the lock is hardly ever
+//! contended. A request may end on any thread, which accounts for its end (`docs/decisions/0012-lanes-of-the-layer.md`).
 //!
-//! *Locks.* A thread holds at most one lane's lock, and under it calls the engine and nothing of the user's. Wakers are cloned
-//! before it, and run and dropped after it: a waker may drop a task, and the task a request, which takes the lock.
+//! *Locks.* A thread holds at most one lane's lock, and while it does it calls the engine but no code of the user's. It clones
+//! wakers before it takes the lock, and runs and drops them after it has released the lock: a waker may drop a task, and the
+//! task a request, which takes the lock again.
 
 use super::lock;
 use super::names::PrefixedNames;
@@ -30,7 +30,7 @@ pub(crate) struct OwnLane {
     pub(crate) names: Arc<PrefixedNames>,
 }
 
-/// Apart from the next one in memory, so that threads do not share a line of the cache.
+/// A lane, aligned so that no two lanes share a cache line.
 #[repr(align(128))]
 struct Apart(Mutex<OwnLane>);
 
@@ -42,7 +42,7 @@ thread_local! {
     static NUMBER: Cell<Option<usize>> = const { Cell::new(None) };
 }
 
-/// The number of this thread, given at its first call. While a thread's locals are dropped it is the first.
+/// The number of this thread, given at its first call. While the thread's local variables are being dropped, 0 is returned.
 fn thread_number() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     let number = NUMBER.try_with(|number| {
@@ -72,7 +72,7 @@ impl Lanes {
         lock(&self.0[number].0)
     }
 
-    /// Calls the engine through this thread's lane, and acts on the verdicts that come of the call.
+    /// Calls the engine through this thread's lane, and delivers the verdicts that the call produces.
     pub(crate) fn call<T>(
         &self,
         clock: impl Fn() -> Instant,
@@ -84,8 +84,8 @@ impl Lanes {
         result
     }
 
-    /// Hands verdicts to the requests that they are about. The place of a request that is gone goes to the next one, which may
-    /// bring more verdicts.
+    /// Hands verdicts to the requests that they are about. If such a request is gone, its place goes to the next request in the
+    /// queue, which may produce more verdicts.
     #[inline]
     pub(crate) fn deliver(&self, clock: impl Fn() -> Instant, verdicts: Verdicts) {
         if !verdicts.is_empty() {
@@ -127,7 +127,7 @@ impl Lanes {
         told.map(|(verdict, _)| verdict)
     }
 
-    /// Gives all lanes these names.
+    /// Sets the level names of all lanes.
     pub(crate) fn set_names(&self, names: &Arc<PrefixedNames>) {
         for number in 0..self.0.len() {
             self.lock(number).names = names.clone();

@@ -5,8 +5,8 @@
 //! - `lanes`: the engine's lanes, each behind a lock, and the delivery of verdicts
 //! - `waiting`: the requests of a lane that wait
 //! - `ticker`: the thread that runs the loops
-//! - `names`: what requests are told of their level
-//! - `clock`: now
+//! - `names`: the name and prefix of each level, which requests are given
+//! - `clock`: the current time
 
 pub(crate) mod clock;
 pub(crate) mod lanes;
@@ -35,11 +35,11 @@ pub(crate) struct Running {
     pub(crate) lanes: Lanes,
     pub(crate) clock: Clock,
     pub(crate) client: Option<ClientAddress>,
-    /// The thread that runs the loops, to end it.
+    /// The thread that runs the control loops; the drop of this value wakes it, so that it ends.
     pub(crate) ticker: OnceLock<Thread>,
-    /// The loops have panicked when they last ran, so that levels stand still.
+    /// Whether the loops panicked when they last ran, so that levels stand still.
     pub(crate) is_frozen: AtomicBool,
-    /// The loops panic.
+    /// Makes the loops panic, for tests.
     #[cfg(test)]
     pub(crate) are_loops_broken: AtomicBool,
 }
@@ -73,7 +73,7 @@ impl Running {
         self.lanes.call(|| self.clock.now(), call)
     }
 
-    /// Runs the loops that are due; returns when to come again.
+    /// Runs the loops that are due; returns when they are due next.
     fn tick(&self, verdicts: &mut Verdicts) -> Instant {
         let unix_time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).ok();
         let readings = Readings { unix_time, ..Readings::default() };
@@ -82,7 +82,7 @@ impl Running {
         lock(&self.engine).tick(self.clock.now(), &readings, verdicts)
     }
 
-    /// Answers waiting requests where the loops have panicked; returns when to come again.
+    /// Answers waiting requests if the loops have panicked; returns when to do so next.
     fn answer_waiting(&self, verdicts: &mut Verdicts) -> Instant {
         lock(&self.engine).answer_waiting(self.clock.now(), verdicts)
     }
@@ -95,7 +95,7 @@ impl Running {
         lock(&self.engine).status()
     }
 
-    /// Brings new promises into force. Lanes have the names of new numbers before the first request has one of them.
+    /// Brings new promises into force. Lanes get the names of new levels before any request can have such a level.
     pub(crate) fn reload(&self, promises: &Promises, prefixes: &Prefixes) -> Result<Changes, Vec<String>> {
         let mut engine = lock(&self.engine);
         let reload = engine.prepare(promises)?;
@@ -113,7 +113,7 @@ impl Drop for Running {
     }
 }
 
-/// Takes a lock, also after a panic: what these locks guard is whole after each of its writes.
+/// Takes a lock, even if a thread panicked while it held it: the guarded data is consistent after each single write.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! What requests are told of their level: its name, and the prefix of its paths, by the engine's numbers.
+//! What a request is given of its level, by the engine's number: the level's name, and the prefix of its paths.
 
 use plimsoll_core::promises::Promises;
 use plimsoll_core::{Names, Reload};
@@ -9,7 +9,7 @@ use std::sync::Arc;
 pub(crate) struct Prefixes(pub(crate) Vec<(String, String)>);
 
 impl Prefixes {
-    /// Refuses prefixes of levels that no site has, and those that would make no path.
+    /// Rejects a prefix of a level that no site has, and a prefix that would not make a valid path.
     pub(crate) fn check(self, promises: &Promises) -> Result<Self, Vec<String>> {
         let has = |name: &String| {
             promises.sites.iter().any(|site| site.levels.iter().any(|level| level.name == *name))
@@ -39,12 +39,12 @@ impl Prefixes {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PrefixedNames {
     pub(crate) plain: Names,
-    /// By site: lowest quality first.
+    /// Prefixes by site and then by level, the lowest quality first.
     prefixes: Vec<Vec<Option<Arc<str>>>>,
 }
 
 impl PrefixedNames {
-    /// The names after these, with those of new promises.
+    /// The names that follow these after a reload: with the names of the new promises.
     pub(crate) fn next(&self, promises: &Promises, given: &Prefixes, reload: &Reload) -> Self {
         let mut prefixes = self.prefixes.clone();
         for (site, number) in promises.sites.iter().zip(reload.site_numbers().map(usize::from)) {

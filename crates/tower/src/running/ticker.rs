@@ -1,10 +1,10 @@
-//! The thread that runs the control loops: it calls the engine's `tick` when the engine says so.
+//! The thread that runs the control loops: it calls the engine's `tick` at the time that the last call returned.
 //!
-//! It is a thread and not a task, because the loops must run when the executor's threads are busy, which is when they are
-//! needed. It holds the layer only while it ticks, so that it ends with the last layer, service and response.
+//! It is a thread and not a task, because the loops are needed most when all threads of the executor are busy. It holds a
+//! reference to the layer only while it ticks, so that it ends with the last layer, service and response.
 //!
-//! A panic of a loop ends no request: levels stand still, the layer says so, requests that wait are answered all the same, and
-//! the loops are tried again, at the latest after a second.
+//! A panic of a loop ends no request: levels stand still, `is_frozen` reports it, waiting requests are still answered in time,
+//! and the loops run again after at most a second.
 
 use super::Running;
 use plimsoll_core::request::Verdicts;
@@ -15,16 +15,16 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
 use std::time::Duration;
 
-/// The longest sleep, so that the end is seen within this time even if its wake-up is lost.
+/// The longest sleep: the thread sees within this time that it shall end, even if its wake-up is lost.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
-/// The shortest sleep after a panic, each of which writes a message.
+/// The shortest sleep after a panic, since each panic writes a message.
 const SLEEP_AFTER_PANIC: Duration = Duration::from_millis(100);
 
 impl Running {
-    /// Runs the loops that are due; for how long to sleep then.
+    /// Runs the loops that are due; returns how long to sleep until the next call.
     pub(crate) fn try_tick(&self) -> Duration {
         let mut verdicts = Verdicts::new();
-        // The engine's locks are taken after a panic too: what they guard is whole after each write.
+        // A panic leaves the engine's locks usable, since the data that they guard is consistent after each single write.
         let ticked = catch_unwind(AssertUnwindSafe(|| self.tick(&mut verdicts)));
         let is_frozen = ticked.is_err();
         let answered = |_| catch_unwind(AssertUnwindSafe(|| self.answer_waiting(&mut verdicts)));
@@ -43,7 +43,7 @@ pub(crate) fn start(running: &Arc<Running>) -> io::Result<()> {
             thread::park_timeout(sleep);
         }
     })?;
-    // The only place that sets it, once for each layer that is built.
+    // Nothing else sets the ticker, and this runs once for each layer.
     let _ = running.ticker.set(thread.thread().clone());
     Ok(())
 }

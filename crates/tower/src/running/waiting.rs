@@ -1,7 +1,7 @@
 //! The requests of a lane that wait for their verdict.
 //!
-//! A verdict finds its request by token: lane, slot, and the slot's generation. The generation changes when the slot is
-//! given back, so that a verdict that comes too late is known to be late.
+//! A verdict finds its request by token: lane, slot, and the slot's generation. The generation changes when the slot is given
+//! back, so that a late verdict matches no slot.
 
 use super::names::PrefixedNames;
 use plimsoll_core::request::{Token, Verdict};
@@ -30,24 +30,24 @@ enum SlotState {
     Answered(Told),
 }
 
-/// A verdict, and the names of levels at the time of it: a reload may give their numbers to others.
+/// A verdict, and the level names in force when it came, since a reload may give the levels' numbers to other names.
 pub(crate) type Told = (Verdict, Arc<PrefixedNames>);
 
-/// What a look at a slot found, and a waker to drop after the lock: a task may be dropped with it.
+/// The result of a look at a slot, and a waker that must be dropped after the lock is released, since it may drop a task.
 pub(crate) struct Look {
     pub(crate) told: Option<Told>,
     pub(crate) unneeded: Option<Waker>,
 }
 
 impl WaitingSlots {
-    /// The token of the next request that waits. It is taken by [`begin`](Self::begin).
+    /// The token of the next request that will wait. [`begin`](Self::begin) takes it.
     pub(crate) fn next_token(&mut self, lane: usize) -> Token {
         let index = *self.free.last().unwrap_or(&(self.slots.len() as u32));
         let generation = self.slots.get(index as usize).map_or(0, |slot| slot.generation);
         Token::of_place(lane, index, generation)
     }
 
-    /// A request waits under the next token.
+    /// Makes a request wait under the next token.
     pub(crate) fn begin(&mut self) {
         match self.free.pop() {
             Some(index) => self.slots[index as usize].state = SlotState::Waiting(None),
@@ -55,8 +55,8 @@ impl WaitingSlots {
         }
     }
 
-    /// Hands a verdict to the request that waits for it and returns what wakes it, or returns the verdict if that request
-    /// waits no longer.
+    /// Hands a verdict to the request that waits for it and returns the waker of its task; if the request waits no longer,
+    /// returns the verdict.
     pub(crate) fn deliver(
         &mut self,
         verdict: Verdict,
@@ -73,7 +73,7 @@ impl WaitingSlots {
         }
     }
 
-    /// Takes the verdict, if it has come, and gives the slot back then. Else `waker` is kept.
+    /// If the verdict has come, takes it and gives the slot back; otherwise keeps `waker`.
     pub(crate) fn poll(&mut self, token: Token, waker: Waker) -> Look {
         match self.slot(token) {
             Some(Slot { state: SlotState::Waiting(kept), .. }) => {

@@ -89,7 +89,7 @@ fn the_place_of_a_request_that_was_started_and_dropped_unseen_goes_to_the_next()
     let mut waiting: Vec<_> = (0..3).map(|_| call(&bench, &answering("it"), request("/"))).collect();
     waiting.iter_mut().for_each(|waiting| assert!(poll(waiting).is_pending()));
     drop(first);
-    // The first of them has its verdict and does not know it.
+    // The first of these requests has its verdict but was not polled since.
     drop(waiting.remove(0));
     drop(waiting.pop());
     assert_eq!(bench.under_way(), (1, 0));
@@ -205,7 +205,8 @@ fn an_error_of_the_service_passes_and_counts_as_a_failure() {
     assert_eq!(bench.outcomes(Outcome::Failed), 1);
 }
 
-/// tower's own limits reserve a place in `poll_ready`, which is lost to others while the service stays ready.
+/// Other layers of tower, such as its concurrency limit, reserve a place in `poll_ready`, which others lack while the service
+/// stays ready.
 #[test]
 fn a_service_that_is_ready_and_dropped_or_kept_holds_nothing() {
     let bench = Bench::new(workers(1));

@@ -142,7 +142,7 @@ fn a_reload_brings_levels_with_their_names_and_forgets_nothing() {
     assert_eq!(bench.counts().arrivals, 3);
 }
 
-/// A request that waits over a reload has a level of the new promises, and the names of these.
+/// A request that waits across a reload gets a level of the new promises, with the new names.
 #[test]
 fn a_request_that_waits_over_a_reload_is_told_the_new_names() {
     let bench = Bench::new(workers(1).levels(["light", "full"]).prefix("full", "/old"));
@@ -162,7 +162,7 @@ fn a_request_that_waits_over_a_reload_is_told_the_new_names() {
     assert_eq!(told, [("/best/", "full")]);
 }
 
-/// A server might resolve it to a path of another class or level.
+/// A server might resolve such a path to one of another class or level.
 #[test]
 fn a_path_with_a_dot_segment_is_refused() {
     let bench = Bench::new(workers(1));
@@ -171,7 +171,7 @@ fn a_path_with_a_dot_segment_is_refused() {
     assert_eq!(read(response.into_body()), "The path has a dot segment.\n");
 }
 
-/// Those who have no cookie yet do not all have the fate of one.
+/// Clients that have no cookie yet do not all share one level.
 #[test]
 fn requests_of_unknown_clients_are_of_different_clients() {
     let bench = Bench::new(workers(1).client_cookie("session"));
@@ -186,7 +186,7 @@ fn requests_of_unknown_clients_are_of_different_clients() {
     assert!((430..=570).contains(&lower_half), "{lower_half} of 1000");
 }
 
-/// As a configuration of the gateway has it.
+/// A configuration file of the gateway derives the load line by the same rule.
 #[test]
 fn the_load_line_follows_from_what_was_promised_unless_it_is_told() {
     let set_point = |builder: Builder| Bench::new(builder).layer.status().plants[0].set_point;

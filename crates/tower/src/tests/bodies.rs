@@ -47,7 +47,7 @@ fn a_response_of_frames_holds_its_place_up_to_the_last_and_its_trailers_pass() {
     assert!(body.is_end_stream() && matches!(next(&mut body), Poll::Ready(None)), "it is not asked again");
 }
 
-/// A server that was told a length stops after as many bytes, and drops the body without asking for its end.
+/// A server stops after the announced number of bytes, and drops the body without polling for its end.
 #[test]
 fn a_body_that_came_as_long_as_its_length_says_is_complete() {
     for (length, outcome) in [("6", Outcome::Completed), ("7", Outcome::Abandoned)] {
@@ -81,7 +81,7 @@ fn an_error_in_a_body_passes_once_and_counts_as_a_failure() {
     }
 }
 
-/// A server sends no body in answer to HEAD or with such a status, and asks for none.
+/// A server sends no body in answer to HEAD or with such a status, and polls for none.
 #[test]
 fn a_response_without_a_body_is_complete_at_its_head() {
     for (method, status) in [
@@ -123,7 +123,7 @@ fn a_stream_of_events_gives_its_place_back_and_is_bounded() {
     assert_eq!(answer(call(&bench, &with(events()), request("/"))).status(), StatusCode::OK);
 }
 
-/// Time in which the server only waited for the client is in no figure.
+/// Time in which the server only waited for the client counts in no figure.
 #[test]
 fn a_client_that_reads_slowly_makes_no_response_time() {
     let bench = Bench::new(workers(1));
@@ -139,7 +139,7 @@ fn a_client_that_reads_slowly_makes_no_response_time() {
     assert_eq!(bench.layer.status().classes[0].response_times.sum_ns, 10_000_000);
 }
 
-/// Nor is it if the client never takes the rest.
+/// The same holds if the client never takes the rest.
 #[test]
 fn a_client_that_stalls_and_leaves_makes_no_response_time() {
     let delay = Some(Delay { target: Duration::from_secs(1), percentile: Some(95.0) });
@@ -155,7 +155,7 @@ fn a_client_that_stalls_and_leaves_makes_no_response_time() {
     assert_eq!(bench.layer.status().classes[0].response_times.sum_ns, 10_000_000);
 }
 
-/// Its HTTP status is 200 all the same.
+/// A failed gRPC call has the HTTP status 200 all the same.
 #[test]
 fn a_call_of_grpc_that_fails_counts_as_a_failure() {
     for (code, outcome) in [

@@ -53,7 +53,7 @@ impl Future for Answering {
 type Way = Pin<Box<crate::request::future::ResponseFuture<Fast, ()>>>;
 type Answered = Pin<Box<ResponseBody<AnyBody>>>;
 
-/// What is under way: at most so many of each.
+/// The requests under way: at most this number of each kind.
 struct UnderWay {
     ways: Vec<Way>,
     bodies: Vec<Answered>,
@@ -109,7 +109,7 @@ fn a_million_requests_dropped_anywhere_leak_no_place() {
     assert_eq!(bench.counts().arrivals, REQUESTS);
     let Counts { outcomes, unserved, .. } = bench.counts();
     assert!(outcomes.iter().all(|count| *count > 1000) && unserved > 1000, "{outcomes:?} {unserved}");
-    // All places can be had again, and no more than those.
+    // All places can be taken again, and no more than there are.
     let held: Vec<_> = (0..=WORKERS).map(|_| call(&bench, &silent(), request("/"))).collect();
     assert_eq!(bench.under_way(), (WORKERS, 1));
     drop(held);

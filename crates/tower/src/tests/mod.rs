@@ -78,7 +78,7 @@ impl Bench {
         sum
     }
 
-    /// How many requests ended so.
+    /// The number of requests that ended with this outcome.
     fn outcomes(&self, outcome: Outcome) -> u64 {
         self.counts().outcomes[outcome as usize]
     }
@@ -92,7 +92,7 @@ impl Bench {
     }
 }
 
-/// A builder of so many workers, that waits for nothing else.
+/// A builder for this number of workers that finds nothing by itself.
 fn workers(workers: u32) -> Builder {
     PlimsollLayer::builder().workers(workers).seed(7)
 }

@@ -1,4 +1,5 @@
-//! Promises beside one another, in virtual time. The server has workers of its own; its clock and that of the clients judge.
+//! Promises beside one another, in virtual time. The server has workers of its own, and the promises are judged by its clock
+//! and the clients'.
 
 use super::*;
 use crate::Decision;
@@ -211,7 +212,7 @@ fn shop(mode: Mode) -> Builder {
         .promises(|promises| promises.control.mode = mode)
 }
 
-/// 450/s before a server of 200/s: premium at half of its capacity, best effort for which there is room if it is light.
+/// At 450/s before a server of 200/s, premium gets half of the capacity, and best effort the rest at the light level.
 #[test]
 fn premium_keeps_full_quality_while_best_effort_is_degraded_to_hold_the_load_line() {
     let mut simulation = Simulation::new(shop(Mode::Control), 1);
@@ -238,7 +239,8 @@ fn without_control_premium_is_late_or_turned_away_like_everybody() {
     assert!(f64::from(premium.late + premium.rejected) > 0.9 * premium.all(), "{premium:?}");
 }
 
-/// A deadline, seven and a half times the work of a request, in the same crowd: of what is admitted, so many are in time.
+/// A deadline of seven and a half times the work of a request, under the same overload: this part of the admitted requests is
+/// in time.
 #[test]
 fn admitted_requests_keep_their_deadline_beside_best_effort() {
     let mut shares = Vec::new();
