@@ -1,13 +1,13 @@
-//! The head of an answer as the client must see it: without a level's prefix where it names a place on the site.
+//! The head of an answer as the client must see it: a level's prefix is taken out of each field that names a place on the site.
 //!
-//! It stays as long as it was. What goes of a field's value comes before the value as spaces, which mean nothing there (RFC
-//! 9110 5.5). So the server, which is told how much of its answer was sent, goes on at the same byte.
+//! The length of the head does not change: spaces before a field's value, which mean nothing there (RFC 9110 5.5), stand for
+//! the bytes taken out. So the server, which learns how many bytes of its answer were sent, goes on at the right byte.
 
 use crate::connection::LONGEST_HEAD;
 use crate::io_buffers::IoBuffers;
 use plimsoll_core::request::{Authority, Prefixed};
 
-/// What a client asked to whose path a level's prefix was put.
+/// The host of a request whose path got a level's prefix, and that prefix.
 #[derive(Debug)]
 pub(crate) struct AskedSite {
     pub(crate) host: String,
@@ -15,7 +15,7 @@ pub(crate) struct AskedSite {
 }
 
 impl AskedSite {
-    /// The head with which these bytes begin, if the client must see another one.
+    /// The head at the beginning of these bytes as the client must see it; `None` if it does not change.
     pub(crate) fn head(&self, places: &IoBuffers<'_>) -> Option<Vec<u8>> {
         const END: &[u8] = b"\r\n\r\n";
         let mut head: Vec<u8> = places.first(LONGEST_HEAD).flatten().copied().collect();
@@ -24,7 +24,7 @@ impl AskedSite {
         self.map(&mut head).then_some(head)
     }
 
-    /// Whether anything of it has changed.
+    /// Changes the head; returns whether anything changed.
     fn map(&self, head: &mut [u8]) -> bool {
         let asked = Prefixed { root: b"", prefix: self.prefix.as_bytes() };
         let mut has_changed = false;
@@ -55,7 +55,7 @@ mod tests {
         let site = AskedSite { host: "here:8080".to_owned(), prefix: "/light" };
         let pieces = [head.as_bytes(), b"/light/ of the body"]
             .map(|bytes| IoBuffers::piece(bytes.as_ptr().cast(), bytes.len()));
-        // SAFETY: the texts outlive it, and are not written to.
+        // SAFETY: the texts outlive `places`, and are not written to.
         #[expect(unsafe_code, reason = "memory of the server")]
         let places = unsafe { IoBuffers::new(pieces.as_flattened()) };
         let seen = site.head(&places)?;

@@ -1,4 +1,5 @@
-//! The functions of the C library that this one stands in for. Each does what the real one does, and tells `watch`.
+//! The functions of the C library that this library replaces. Each one calls the real function, and reports the call to
+//! `watch`.
 
 #![expect(unsafe_code, reason = "functions of the C library, with pointers")]
 #![expect(
@@ -14,7 +15,7 @@ use nix::errno::Errno;
 use std::sync::OnceLock;
 use std::{mem, process, slice};
 
-/// The kernel takes no more pieces in a call.
+/// The kernel takes at most this number of pieces in one call.
 const MOST_PIECES: usize = 1024;
 
 /// The real functions, by their names and types.
@@ -111,8 +112,8 @@ unsafe fn reading(
     }
 }
 
-/// A read by a function that ends the program where its buffer has no room for what is asked, and has so much room. A compiler
-/// puts it in the place of the function without the check.
+/// A read by one of the functions (`__read_chk` and its like) that end the program if more is asked for than the buffer has
+/// room for, here `room`. A compiler may call one in place of the plain function.
 ///
 /// # Safety
 /// The buffer may be written to.
@@ -130,7 +131,7 @@ unsafe fn checked(
     }
 }
 
-/// A write with these flags; `None` if something goes with it that cannot be seen.
+/// A write with these flags, or with `None` if the message has parts besides its bytes, so that it cannot be changed.
 ///
 /// # Safety
 /// `pieces` may be read.
@@ -152,10 +153,10 @@ unsafe fn writing(
         return count;
     };
     let mut parts = places.behind(&instead);
-    // SAFETY: zeros are a message without anything.
+    // SAFETY: a message of zeros is a valid, empty one.
     let mut message: msghdr = unsafe { mem::zeroed() };
     (message.msg_iov, message.msg_iovlen) = (parts.as_mut_ptr(), parts.len());
-    // SAFETY: the parts are the server's own, which may be read, and what goes instead of the first of them.
+    // SAFETY: the parts are the server's own memory, which may be read, and the bytes that replace the first of them.
     let count = unsafe { (real().sendmsg)(descriptor, &raw const message, flags) };
     let error = Errno::last_raw();
     watch::sent(descriptor, &places, usize::try_from(count).unwrap_or(0), Some(instead));
@@ -163,7 +164,7 @@ unsafe fn writing(
     count
 }
 
-/// The pieces at a pointer; none for a count that the kernel refuses.
+/// The pieces at this pointer; none if the kernel refuses the count.
 ///
 /// # Safety
 /// `start` points to `count` pieces that may be read.
@@ -182,14 +183,14 @@ fn accepted(listener: c_int, descriptor: c_int) -> c_int {
     descriptor
 }
 
-/// Stands in for functions: each calls the real one with its own arguments, which are good for it as for this one.
+/// Defines functions that replace the C library's. Each calls the real one with its own arguments, which are valid for both.
 macro_rules! functions {
     ($(fn $name:ident($($argument:ident: $type:ty),*) -> $result:ty = |$call:ident| $body:expr;)*) => {$(
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name($($argument: $type),*) -> $result {
-            // SAFETY: the server's own arguments, for the function that it meant.
+            // SAFETY: these are the server's own arguments, and it meant to call this function.
             let $call = || unsafe { (real().$name)($($argument),*) };
-            // SAFETY: what the arguments point to is good for the real function, and so for looking at it.
+            // SAFETY: what the arguments point to is valid for the real function, and so for reading it here.
             #[allow(unused_unsafe, reason = "some look at nothing")]
             unsafe { $body }
         }
@@ -209,7 +210,7 @@ functions! {
     fn recvfrom(
         socket: c_int, buffer: *mut c_void, length: size_t, flags: c_int, from: *mut sockaddr, size: *mut socklen_t
     ) -> ssize_t = |call| {
-        // A stream fills in no address.
+        // The socket is a stream, so the kernel fills in no address.
         reading(socket, &IoBuffers::piece(buffer, length), flags, call)
     };
     fn __read_chk(socket: c_int, buffer: *mut c_void, length: size_t, room: size_t) -> ssize_t =
@@ -262,7 +263,7 @@ functions! {
         watch::closing(descriptor);
         call()
     };
-    // With two descriptors, nobody knows when the connection is closed.
+    // Once a connection has two descriptors, its close can no longer be seen.
     fn dup(descriptor: c_int) -> c_int = |call| {
         watch::closing(descriptor);
         call()
@@ -277,7 +278,7 @@ functions! {
         watch::closing(other);
         call()
     };
-    // In C these take any number of arguments, which are passed in the same places.
+    // In C these functions take any number of arguments, which are passed in the same places.
     fn fcntl(descriptor: c_int, command: c_int, argument: c_long) -> c_int = |call| {
         doubled(descriptor, command);
         call()
@@ -286,7 +287,7 @@ functions! {
         doubled(descriptor, command);
         call()
     };
-    // libuv closes by it.
+    // libuv closes descriptors by this function.
     fn syscall(
         number: c_long, one: c_long, two: c_long, three: c_long, four: c_long, five: c_long, six: c_long
     ) -> c_long = |call| {

@@ -1,8 +1,8 @@
-//! A connection, without descriptors: what the bytes mean that the server reads and writes.
+//! One connection, without its descriptor: the meaning of the bytes that the server reads and writes.
 //!
-//! One request is under way at a time. It begins with its head, and ends where its answer does by the framing of HTTP, or with
-//! the connection. What cannot be followed makes the rest of the connection *opaque*: another protocol, a request that comes
-//! before the end of the answer to the one before it (pipelining), a switch to another protocol, a head of more than
+//! One request is under way at a time. A request begins with its head, and ends with its answer by the framing of HTTP, or with
+//! the connection. Anything that cannot be followed makes the rest of the connection *opaque*: another protocol, a request that
+//! comes before the end of the answer to the one before it (pipelining), a switch to another protocol, a head of more than
 //! [`LONGEST_HEAD`].
 
 use crate::answer_head::AskedSite;
@@ -14,42 +14,42 @@ use std::fmt::Write;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
-/// A longer head is passed on as it came (byte).
+/// The longest head that is decided on (bytes); a longer one is passed on unchanged.
 pub(crate) const LONGEST_HEAD: usize = 16 << 10;
-/// How long the rest of a request is thrown away that was rejected before all of it had come, as in the gateway.
+/// If a request is rejected before all of it has come, its rest is thrown away for this long, as in the gateway.
 const LINGER: Duration = Duration::from_secs(1);
 
 /// A connection that the server has accepted.
 #[derive(Debug)]
 pub(crate) struct Connection {
     client: IpAddr,
-    /// The process that reads it.
+    /// The process that reads the connection.
     process: u32,
     reading: Reading,
     answers: Answers,
-    /// What is left to be sent of an answer's head that was changed.
+    /// The part of a changed answer head that is still to be sent.
     changed: Vec<u8>,
-    /// The request whose answer is expected.
+    /// The request that is not yet answered in full.
     asked: Option<Asked>,
-    /// The server has answered a request of it: what it reads next, it reads since it keeps the connection.
+    /// Whether the server has already answered a request on this connection: if it reads again, it keeps the connection alive.
     is_kept: bool,
-    /// The client sends no more.
+    /// Whether the client sends no more.
     has_client_ended: bool,
-    /// The bytes of a part of a head that was seen in the kernel; below one more, the socket is not readable.
+    /// The number of bytes of an incomplete head that were seen in the kernel; the socket becomes readable at one byte more.
     part: usize,
 }
 
 /// What the server reads next.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Reading {
-    /// The head of a request.
+    /// The head of the next request.
     Head,
-    /// The rest of a head that it had no room for, and the body.
+    /// The rest of a head for which the server's buffer had no room, and the body.
     Rest(usize, Body),
-    /// Something that is not followed.
+    /// Bytes that are not followed.
     Opaque,
-    /// The end: its last request was rejected here. Until then what still comes of that one is thrown away: the kernel resets a
-    /// connection that is closed with bytes unread, and the client may lose the answer.
+    /// The end of the stream: the last request was rejected here. Until this time its remaining bytes are thrown away, because
+    /// the kernel resets a connection that is closed with unread bytes, and the client may lose the answer.
     End(Instant),
 }
 
@@ -57,21 +57,21 @@ pub(crate) enum Reading {
 struct Asked {
     is_head: bool,
     under_way: Option<UnderWay>,
-    /// Where its level has a prefix.
+    /// The host and the prefix, if the level has a prefix.
     site: Option<AskedSite>,
 }
 
 /// What to do with the bytes that have come.
 #[derive(Debug)]
 pub(crate) enum Step {
-    /// The head is not whole yet.
+    /// The head is not complete yet.
     Wait,
-    /// They go to the server as they are.
+    /// The bytes go to the server unchanged.
     Pass,
-    /// They go to the server with this text at this place.
+    /// The bytes go to the server with this text inserted at this place.
     Insert(usize, &'static str),
-    /// This number of bytes is answered here, with this text. If the connection ends then, the time for which the rest of the
-    /// request is thrown away.
+    /// This number of bytes is taken, and this text is the answer. If the connection ends then, the rest of the request is
+    /// thrown away for this time.
     Answer(usize, String, Option<Duration>),
 }
 
@@ -94,23 +94,23 @@ impl Connection {
         &self.reading
     }
 
-    /// Whether there is no more to be seen.
+    /// Whether nothing more can be seen on the connection.
     pub(crate) fn is_over(&self) -> bool {
         self.reading == Reading::Opaque && self.asked.is_none()
     }
 
-    /// The part of a head that was seen before; from now on it is `part`.
+    /// Replaces the number of bytes of an incomplete head, and returns the former number.
     pub(crate) fn replace_part(&mut self, part: usize) -> usize {
         std::mem::replace(&mut self.part, part)
     }
 
-    /// The process that reads it.
+    /// The process that reads the connection.
     pub(crate) fn process(&self) -> u32 {
         self.process
     }
 
-    /// Reads a head of which these bytes have come, and has `decide` decide on it. The server reads in `process`; `waits` says
-    /// whether its call does.
+    /// Reads a head of which these bytes have come, and has `decide` decide on it. `process` is the process that reads; `waits`
+    /// says whether its call blocks.
     pub(crate) fn head(
         &mut self,
         bytes: &[u8],
@@ -125,7 +125,7 @@ impl Connection {
             _ => return self.give_up(),
         };
         if self.asked.is_some() {
-            // The answer to the one before it is not seen to have ended: a rejection would go into its midst.
+            // The end of the answer before was not seen, and a rejection now might go into the middle of it.
             return self.give_up();
         }
         self.process = process;
@@ -155,8 +155,8 @@ impl Connection {
             }
             _ => None,
         };
-        // What the server does between two requests, and for how long, only a server does that has kept this connection. In a
-        // call that waits it may be after it knew that this request was there, and must not wait for another.
+        // Only a server that has kept this connection waits for another request, and for a time of its own. If its call blocks,
+        // the server may already know that this request was there, and must not wait for another one.
         let is_last = !head.keeps_alive || !self.is_kept || end.is_none_or(|end| end > have) || waits();
         let (phrase, length) = (if *status == 503 { "Service Unavailable" } else { "Rejected" }, body.len());
         let connection = if is_last { "close" } else { "keep-alive" };
@@ -172,23 +172,23 @@ impl Connection {
             let _ = answer.write_str(body);
         }
         let lingers = if end.is_none_or(|end| end > have) { LINGER } else { Duration::ZERO };
-        // What follows at the end of a connection is thrown away as well.
+        // If the connection ends, the bytes behind the request are thrown away as well.
         let taken = if is_last { have } else { end.unwrap_or(have).min(have) };
         Step::Answer(taken, answer, is_last.then_some(lingers))
     }
 
-    /// The rest is not followed. A request under way ends where its answer does.
+    /// The rest of the stream is not followed. A request under way ends with its answer.
     pub(crate) fn give_up(&mut self) -> Step {
         self.reading = Reading::Opaque;
         Step::Pass
     }
 
-    /// The server gets no more.
+    /// The server gets no more bytes; the rest is thrown away until this time.
     pub(crate) fn finish(&mut self, until: Instant) {
         self.reading = Reading::End(until);
     }
 
-    /// The server has got these bytes of the stream.
+    /// The server has read these bytes of the stream.
     pub(crate) fn read(&mut self, bytes: &[u8]) {
         let Reading::Rest(head, body) = &mut self.reading else { return };
         let of_head = bytes.len().min(*head);
@@ -196,32 +196,32 @@ impl Connection {
         let rest = &bytes[of_head..];
         let is_more = body.pass(rest) < rest.len();
         if is_more {
-            // It has the next request already.
+            // The bytes go on into the next request, which was not decided on.
             self.reading = Reading::Opaque;
         } else if *head == 0 && body.has_ended() {
             self.reading = Reading::Head;
         }
     }
 
-    /// The client sends no more.
+    /// The client sends no more bytes.
     pub(crate) fn client_ended(&mut self) {
         self.has_client_ended = true;
         self.reading = Reading::Opaque;
     }
 
-    /// What the client is to get instead of the first of these bytes, which the server is about to send: just as many.
+    /// The bytes that the client gets instead of the first of these, which the server is about to send; the number is the same.
     pub(crate) fn instead_of(&mut self, places: &IoBuffers<'_>) -> Option<Vec<u8>> {
         if !self.changed.is_empty() {
-            // A server may go on with fewer bytes than are left of the head.
+            // The server may offer fewer bytes than are left of the changed head.
             let later = self.changed.split_off(self.changed.len().min(places.room()));
             return Some(std::mem::replace(&mut self.changed, later));
         }
         self.asked.as_ref().filter(|_| !self.answers.is_within())?.site.as_ref()?.head(places)
     }
 
-    /// Notes that `count` bytes of the text that was to be sent instead are on their way, or none.
+    /// Notes that the kernel took `count` bytes of the replaced text, or none.
     pub(crate) fn sent_instead(&mut self, mut instead: Vec<u8>, count: usize) {
-        // A server that has sent nothing of its head yet may send another one.
+        // A server that has sent nothing of its head yet may still send another head.
         if count > 0 || self.answers.is_within() {
             let unsent = instead.split_off(count.min(instead.len()));
             self.changed.splice(..0, unsent);
@@ -246,7 +246,7 @@ impl Connection {
         }
     }
 
-    /// Counts bytes of a file that the kernel has sent.
+    /// Counts bytes that the kernel has sent from a file.
     pub(crate) fn sent_by_kernel(&mut self, count: u64) {
         if self.asked.is_some() {
             let progress = self.answers.skip(count);
@@ -269,7 +269,7 @@ impl Connection {
         }
     }
 
-    /// The server sends no more, or knows the connection no more.
+    /// The server sends no more, or has closed the connection.
     pub(crate) fn closed(&mut self) {
         let was_within = self.answers.is_within();
         let outcome = match self.answers.close() {
@@ -309,11 +309,11 @@ mod tests {
         let site = AskedSite { host: "here".to_owned(), prefix: "/light" };
         connection.asked = Some(Asked { is_head: false, under_way: None, site: Some(site) });
         let (mut at, mut out) = (0, Vec::new());
-        // What the server offers, and how much of it the socket takes.
+        // The sizes that the server offers, and how much of each the socket takes.
         for (offered, taken) in [(head.len(), 20), (7, 7), (9, 2), (1, 1), (head.len(), head.len())] {
             let bytes = &head[at..head.len().min(at + offered)];
             let piece = IoBuffers::piece(bytes.as_ptr().cast(), bytes.len());
-            // SAFETY: the text outlives it, and is not written to.
+            // SAFETY: the text outlives `places`, and is not written to.
             #[expect(unsafe_code, reason = "memory of the server")]
             let places = unsafe { IoBuffers::new(&piece) };
             let instead = connection.instead_of(&places).expect("the head is not over");
@@ -334,7 +334,7 @@ mod tests {
         assert_eq!(String::from_utf8_lossy(&out), expected);
     }
 
-    /// In a connection that the server has kept.
+    /// The rejection in a connection that the server has kept.
     fn rejected(bytes: &[u8]) -> (usize, String, Option<Duration>) {
         let mut connection = connection();
         passed(&mut connection, GET);
@@ -403,7 +403,7 @@ mod tests {
         assert!(!connection.is_over(), "the first is answered yet");
         connection.sent(b"HTTP/1.1 204 None\r\n\r\n");
         assert!(connection.is_over());
-        // Behind an answer without an end that can be seen, the next request shows it.
+        // If the end of an answer cannot be seen, the next request shows it.
         let mut connection = super::tests::connection();
         passed(&mut connection, GET);
         connection.read(GET);
@@ -455,7 +455,7 @@ mod tests {
         assert!(rejected(b"HEAD / HTTP/1.1\r\n\r\n").1.ends_with("\r\n\r\n"));
     }
 
-    /// Whether the server would keep it, or only waits for the first byte of the next request, is known of no other.
+    /// Only in a kept connection whose read does not block is it certain that the server would wait for a next request.
     #[test]
     fn a_rejection_ends_a_connection_that_the_server_has_not_kept_or_would_wait_in() {
         let two = GET.repeat(2);

@@ -1,4 +1,4 @@
-//! The shared state, to which each process attaches itself with its first request.
+//! The shared state of the controller. Each process attaches to it with its first request.
 
 use crate::settings::PreloadSettings;
 use crate::tell::{Once, OnceEach};
@@ -10,27 +10,27 @@ use std::net::IpAddr;
 use std::sync::{Mutex, TryLockError};
 use std::time::{Duration, Instant};
 
-/// How long it takes until an attachment that failed is tried again.
+/// The time after a failed attachment until the next try.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// A request that was counted, and ends by [`UnderWay::done`].
+/// A request that was counted; [`UnderWay::done`] ends it.
 pub(crate) struct UnderWay {
     server: &'static Server,
     number: u64,
 }
 
-/// What is decided of a request.
+/// The decision on a request.
 #[derive(Debug)]
 pub(crate) enum Decision {
-    /// It is served with this prefix.
+    /// The request is served with this prefix.
     Serve(&'static str, UnderWay),
-    /// It is turned away.
+    /// The request is rejected.
     Reject(Refusal),
-    /// It goes as it came, and is not counted.
+    /// The request is passed on unchanged, and is not counted.
     AsItCame,
 }
 
-/// What a rejection says.
+/// The contents of a rejection.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Refusal {
     pub(crate) status: u16,
@@ -40,7 +40,7 @@ pub(crate) struct Refusal {
     pub(crate) body: &'static str,
 }
 
-/// The answer to a request that would be served another path than the one that was decided on.
+/// The answer to a request that the server would resolve to another path than the one that was decided on.
 const DOT_SEGMENT: Refusal = Refusal {
     status: 400,
     reason: Reason::NoSite.as_str(),
@@ -49,8 +49,8 @@ const DOT_SEGMENT: Refusal = Refusal {
     body: "The path has a dot segment.\n",
 };
 
-/// Decides on a request of this client. The server reads it into `room` bytes; if a prefix has no place in them, the request
-/// goes as it came.
+/// Decides on a request of this client. The server's buffer has `room` bytes; if they cannot hold the head with its prefix, the
+/// request is passed on unchanged.
 pub(crate) fn decide(head: &RequestHead<'_, '_>, client: IpAddr, room: usize) -> Decision {
     static FAULTS: OnceEach = OnceEach::new();
     static FROZEN: [Once; 2] = [const { Once::new() }; 2];
@@ -99,13 +99,13 @@ impl fmt::Debug for UnderWay {
 impl UnderWay {
     /// Counts bytes of the answer's body.
     pub(crate) fn sent(&self, bytes: u64) {
-        // A child that was forked meanwhile has no part in its parent's requests.
+        // In a child that was forked meanwhile the call fails: the requests are its parent's.
         let _ = self.server.log_size(self.number, bytes);
     }
 
-    /// The answer stays open for as long as its client likes.
+    /// Reports that the answer stays open for as long as its client likes.
     pub(crate) fn stays_open(&self) {
-        // One more than may stay open keeps its place.
+        // Beyond the limit of such answers the call fails, and the request keeps its place.
         let _ = self.server.stays_open(self.number);
     }
 
@@ -114,22 +114,22 @@ impl UnderWay {
     }
 }
 
-/// Tells how many connections wait behind one that the server has accepted. A process that has had no request yet does not
-/// look: it may be a parent, which has none and needs no lane.
+/// Reports how many connections wait behind one that the server has accepted. A process without any request so far does not
+/// count them: it may be a parent process, which serves no request and needs no lane.
 pub(crate) fn saw_queue(waiting: impl FnOnce() -> Option<u32>) {
-    // It is not kept while the kernel is asked: a request of another thread that cannot have it goes as it came.
+    // The lock is released before the kernel is asked: a request of another thread that cannot take it is passed on unchanged.
     let own = OWN.try_lock().ok().and_then(|own| own.0);
     let server = own.filter(|server| server.is_own());
     if let Some((server, waiting)) = server.and_then(|server| Some((server, waiting()?))) {
-        // A child that was forked meanwhile tells nothing.
+        // In a child that was forked meanwhile the call fails and reports nothing.
         let _ = server.saw_queue(waiting);
     }
 }
 
-/// The attachment of this process, and when it is tried again.
+/// The attachment of this process, and the time of the next try to attach.
 static OWN: Mutex<(Option<&'static Server>, Option<Instant>)> = Mutex::new((None, None));
 
-/// The attachment of this process. None if there is none, and while another thread attaches.
+/// The attachment of this process; `None` if there is none, or while another thread attaches.
 fn server() -> Option<&'static Server> {
     static FAULTS: OnceEach = OnceEach::new();
     const TRIES: usize = 1000;
@@ -144,7 +144,7 @@ fn server() -> Option<&'static Server> {
     if let Some(server) = own.0.filter(|server| server.is_own()) {
         return Some(server);
     }
-    // That of the parent has nothing to end here, and lanes are not given back by it.
+    // An attachment of the parent is forgotten, not dropped: this process can end none of its requests nor give its lane back.
     let was_forked = own.0.take().is_some();
     let now = Instant::now();
     if own.1.is_some_and(|next| now < next) && !was_forked {

@@ -1,17 +1,18 @@
-//! Memory of the server into which it reads, or out of which it writes.
+//! Memory of the server, into which it reads or out of which it writes.
 
 #![expect(unsafe_code, reason = "the server passes pointers")]
 
 use libc::{c_void, iovec};
 use std::slice;
 
-/// Pieces of memory, in their order.
+/// Pieces of memory, in order.
 #[derive(Debug)]
 pub struct IoBuffers<'a>(&'a [iovec]);
 
 impl<'a> IoBuffers<'a> {
     /// # Safety
-    /// Each piece may be read and, if it is read into, written for as long as this lives; or its bytes are never asked for.
+    /// As long as this value lives, each piece may be read and, for a read of the server, written; or its bytes are never
+    /// accessed.
     pub unsafe fn new(pieces: &'a [iovec]) -> Self {
         IoBuffers(pieces)
     }
@@ -32,19 +33,19 @@ impl<'a> IoBuffers<'a> {
         IoBuffers::piece(instead.as_ptr().cast(), instead.len()).into_iter().chain(rest).collect()
     }
 
-    /// How many bytes there are.
+    /// The number of bytes in all pieces.
     pub fn room(&self) -> usize {
         self.0.iter().fold(0, |sum, piece| sum.saturating_add(piece.iov_len))
     }
 
-    /// Writes these parts, one after the other, as far as there is room; returns how many bytes that were.
+    /// Writes these parts one after the other, as far as there is room; returns the number of bytes written.
     pub fn put(&self, parts: &[&[u8]]) -> usize {
         let mut bytes = parts.iter().copied().flatten();
         let mut count = 0;
         for piece in self.0 {
             for at in 0..piece.iov_len {
                 let Some(byte) = bytes.next() else { return count };
-                // SAFETY: it lies inside a piece that may be written to.
+                // SAFETY: the byte lies inside a piece that may be written to.
                 unsafe { piece.iov_base.cast::<u8>().add(at).write(*byte) };
                 count += 1;
             }
@@ -52,13 +53,13 @@ impl<'a> IoBuffers<'a> {
         count
     }
 
-    /// The first bytes of them, which have been written.
+    /// The first `count` bytes, which must have been written.
     pub fn first(&self, count: usize) -> impl Iterator<Item = &'a [u8]> {
         let mut left = count;
         self.0.iter().filter(|piece| piece.iov_len > 0).map_while(move |piece| {
             let length = piece.iov_len.min(left);
             left -= length;
-            // SAFETY: it lies inside a piece that may be read, and the kernel has written or read so many bytes of it.
+            // SAFETY: the bytes lie inside a piece that may be read, and the kernel has written or read all of them.
             (length > 0).then(|| unsafe { slice::from_raw_parts(piece.iov_base.cast::<u8>(), length) })
         })
     }
@@ -76,7 +77,7 @@ mod tests {
             IoBuffers::piece(two.as_mut_ptr().cast(), two.len()),
         ]
         .concat();
-        // SAFETY: both arrays outlive it, and are not used otherwise meanwhile.
+        // SAFETY: both arrays outlive `places`, and are not used otherwise meanwhile.
         let places = unsafe { IoBuffers::new(&pieces) };
         assert_eq!((places.room(), places.put(&[b"ab", b"", b"cdef"])), (7, 6));
         assert_eq!(places.first(5).collect::<Vec<_>>(), [&b"abc"[..], b"de"]);

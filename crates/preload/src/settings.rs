@@ -1,4 +1,4 @@
-//! What the environment says. It is read when the library is loaded, since servers clear it later.
+//! The settings in the environment. They are read when the library is loaded, since some servers clear the environment later.
 
 use crate::tell::Once;
 use std::ffi::OsString;
@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 pub(crate) struct PreloadSettings {
     /// `PLIMSOLL_STATE`: the file of the shared state.
     pub(crate) state: Option<PathBuf>,
-    /// `PLIMSOLL_PORTS`: connections to other ports are not looked at. None is all.
+    /// `PLIMSOLL_PORTS`: only connections to these ports are looked at; without it, all are.
     ports: Option<Vec<u16>>,
 }
 

@@ -1,5 +1,4 @@
-//! What is asked of the kernel about a descriptor of the server. These calls do not go through the C library, so that none of
-//! them comes back here.
+//! Calls to the kernel about a descriptor of the server. They bypass the C library's functions that this library replaces.
 
 #![expect(unsafe_code, reason = "descriptors of the server are numbers")]
 
@@ -20,53 +19,53 @@ pub(crate) struct Socket(BorrowedFd<'static>);
 
 impl Socket {
     pub(crate) fn new(descriptor: c_int) -> Option<Socket> {
-        // SAFETY: it is not -1. It is only used while the server's call lasts, in which the server keeps it open; if it does
-        // not, the kernel answers with an error.
+        // SAFETY: the descriptor is not -1. It is used only during the server's call, in which the server keeps it open; if the
+        // server does not, the kernel answers with an error.
         (descriptor >= 0).then(|| Socket(unsafe { BorrowedFd::borrow_raw(descriptor) }))
     }
 
-    /// The port at which a connection was accepted, and the client's address. None for what is not TCP.
+    /// The port at which a connection was accepted, and the client's address. `None` if the socket is not TCP.
     pub(crate) fn ends(self) -> Option<(u16, IpAddr)> {
         let own = SocketAddr::try_from(rustix::net::getsockname(self.0).ok()?).ok()?;
         let client = SocketAddr::try_from(rustix::net::getpeername(self.0).ok()??).ok()?;
         Some((own.port(), client.ip().to_canonical()))
     }
 
-    /// Looks at what has come, and leaves it where it is; it waits as the server's own call would.
+    /// Peeks at the bytes that have come and leaves them in the kernel; blocks if the server's own call would.
     pub(crate) fn peek(self, into: &mut [MaybeUninit<u8>], flags: RecvFlags) -> Result<&mut [u8], Errno> {
         rustix::net::recv(self.0, into, flags | RecvFlags::PEEK).map(|((seen, _), _)| seen)
     }
 
-    /// Takes bytes that have come, for nobody; `scratch` is as long as they are.
+    /// Takes bytes that have come and drops them, as many as `scratch` is long.
     pub(crate) fn discard(self, scratch: &mut [u8]) -> Result<usize, Errno> {
         rustix::net::recv(self.0, scratch, RecvFlags::DONTWAIT).map(|(_, length)| length)
     }
 
-    /// Whether the server's calls wait.
+    /// Whether the server's calls block.
     pub(crate) fn waits(self) -> bool {
         fcntl_getfl(self.0).is_ok_and(|flags| !flags.contains(OFlags::NONBLOCK))
     }
 
-    /// Whether the server's calls wait without a time limit.
+    /// Whether the server's calls block without a time limit.
     pub(crate) fn waits_for_ever(self) -> bool {
         self.waits() && matches!(socket_timeout(self.0, Timeout::Recv), Ok(None))
     }
 
-    /// Waits for so long at most until more has come.
+    /// Waits until more has come, at most for this time.
     pub(crate) fn wait(self, most: Duration) {
         let most = Timespec { tv_sec: most.as_secs().cast_signed(), tv_nsec: most.subsec_nanos().into() };
-        // What is there, or why not, the next call tells.
+        // The next call shows what has come, or the error.
         let _ = poll(&mut [PollFd::from_borrowed_fd(self.0, PollFlags::IN)], Some(&most));
     }
 
-    /// Whether nothing more will come.
+    /// Whether the client has ended its side of the connection.
     pub(crate) fn has_ended(self) -> bool {
         let mut asked = [PollFd::from_borrowed_fd(self.0, PollFlags::RDHUP)];
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         poll(&mut asked, Some(&now)).is_ok_and(|found| found > 0)
     }
 
-    /// From how many bytes on the socket is readable: for whoever waits in a call, and for `poll` and `epoll`.
+    /// Sets the number of bytes from which on the socket counts as readable, in blocking calls, `poll` and `epoll`.
     pub(crate) fn readable_from(self, bytes: usize) {
         let value = c_int::try_from(bytes).unwrap_or(c_int::MAX);
         let (number, length) =
@@ -78,15 +77,15 @@ impl Socket {
         debug_assert!(done == 0);
     }
 
-    /// Sends an answer, without waiting; whether all of it was taken.
+    /// Sends an answer without blocking; returns whether the kernel took all of it.
     pub(crate) fn answer(self, bytes: &[u8]) -> bool {
         let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
         rustix::net::send(self.0, bytes, flags).is_ok_and(|sent| sent == bytes.len())
     }
 
-    /// Sends nothing more.
+    /// Ends the sending side of the connection.
     pub(crate) fn end_sending(self) {
-        // A client that has left needs no end.
+        // The call fails if the client has left, which is harmless.
         let _ = rustix::net::shutdown(self.0, Shutdown::Write);
     }
 }

@@ -5,13 +5,13 @@ use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, TryLockError};
 
-/// A descriptor above is not looked at.
+/// Descriptors from this one on are not looked at.
 const DESCRIPTORS: usize = 1 << 16;
-/// How often a lock is tried. Its holder needs less than a microsecond; in a forked child it may be held for ever.
+/// How often a lock is tried. Its holder keeps it less than a microsecond; in a forked child a lock may stay held for ever.
 const TRIES: usize = 1000;
 
 struct WatchedDescriptor {
-    /// Whether there is a connection.
+    /// Whether `connection` holds a connection.
     is_watched: AtomicBool,
     connection: Mutex<Option<Box<Connection>>>,
 }
@@ -30,7 +30,8 @@ pub(crate) fn is_watched(descriptor: c_int) -> bool {
     place(descriptor).is_some_and(|place| place.is_watched.load(Ordering::Acquire))
 }
 
-/// Runs `act` with the connection, which is kept if `act` leaves it there. None if there is none, or it cannot be had.
+/// Runs `act` with the descriptor's connection, which stays in the table if `act` leaves it in the option. `None` if the lock
+/// cannot be had.
 pub(crate) fn with<T>(
     descriptor: c_int,
     act: impl FnOnce(&mut Option<Box<Connection>>) -> Option<T>,
@@ -43,7 +44,7 @@ pub(crate) fn with<T>(
                 place.is_watched.store(connection.is_some(), Ordering::Release);
                 return result;
             }
-            // A call panicked: nothing is known of the connection any more.
+            // A call panicked with the lock, so the state of the connection is not known any more.
             Err(TryLockError::Poisoned(_)) => {
                 place.is_watched.store(false, Ordering::Release);
                 return None;

@@ -1,4 +1,4 @@
-//! What each kind of call does beside what it does.
+//! What each kind of call does besides the real function.
 
 use crate::connection::{Connection, LONGEST_HEAD, Reading, Step};
 use crate::decide::{decide, saw_queue};
@@ -13,21 +13,21 @@ use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
-/// Flags of a read that change nothing in what it gets. With others the connection is given up.
+/// Flags that do not change what a read returns. After a read with any other flag the connection is not followed any more.
 const PLAIN: RecvFlags = RecvFlags::DONTWAIT.union(RecvFlags::CMSG_CLOEXEC);
 
-/// What becomes of a call by which the server reads.
+/// How a call by which the server reads is handled.
 #[derive(Clone, Copy, Debug)]
 pub enum Reads {
-    /// It goes its way.
+    /// The real call is made.
     Through,
     /// It goes its way, and what it gets is told by [`got`].
     Told,
-    /// The server gets so many bytes, or this error, and its call is not made.
+    /// The real call is not made: the server gets this number of bytes, or this error.
     Done(Result<usize, Errno>),
 }
 
-/// The library is loaded.
+/// The library has been loaded.
 pub fn start() {
     quietly(|| Some(PreloadSettings::own()));
 }
@@ -43,7 +43,7 @@ pub fn accepted(listener: c_int, descriptor: c_int) {
             saw_queue(|| plimsoll_ffi::waiting(listener));
         }
         table::with(descriptor, |connection| {
-            // One whose end was not seen.
+            // The table still has a connection of this descriptor whose end was not seen.
             if let Some(mut before) = connection.take() {
                 before.closed();
             }
@@ -56,7 +56,7 @@ pub fn accepted(listener: c_int, descriptor: c_int) {
 /// The server reads into `places`.
 pub fn before_read(descriptor: c_int, flags: c_int, places: &IoBuffers<'_>) -> Reads {
     let flags = RecvFlags::from_bits_retain(flags.cast_unsigned());
-    // What is only looked at is the server's own business.
+    // A peek of the server takes no bytes.
     if !table::is_watched(descriptor) || places.room() == 0 || flags.contains(RecvFlags::PEEK) {
         return Reads::Through;
     }
@@ -74,7 +74,7 @@ pub fn before_read(descriptor: c_int, flags: c_int, places: &IoBuffers<'_>) -> R
     reads.unwrap_or(Reads::Through)
 }
 
-/// Takes the `count` bytes that the server has read into `places`; 0 is the stream's end.
+/// Notes the `count` bytes that the server has read into `places`; 0 is the end of the stream.
 pub fn got(descriptor: c_int, places: &IoBuffers<'_>, count: usize) {
     quietly(|| {
         with(descriptor, |connection| {
@@ -86,11 +86,11 @@ pub fn got(descriptor: c_int, places: &IoBuffers<'_>, count: usize) {
     });
 }
 
-/// Looks at the next head, which may have to be waited for, and at those behind it while they are rejected. None if the
-/// server's own call goes on.
+/// Peeks at the next head, waiting for it if the call blocks, and at the heads behind it while requests are rejected. `None` if
+/// the server's own call is to be made.
 fn next_head(descriptor: c_int, flags: RecvFlags, places: &IoBuffers<'_>) -> Option<Result<usize, Errno>> {
     let socket = Socket::new(descriptor)?;
-    // To fill it with zeros would cost more than half of all that is done for a request.
+    // Filling the buffer with zeros would cost more than half of the work for a request.
     let mut scratch = [MaybeUninit::uninit(); LONGEST_HEAD];
     loop {
         let seen = match socket.peek(&mut scratch, flags) {
@@ -113,9 +113,9 @@ fn next_head(descriptor: c_int, flags: RecvFlags, places: &IoBuffers<'_>) -> Opt
             socket.readable_from(1);
         }
         match step {
-            // More would have come if the call waited for it.
+            // If the client had not ended, the call would have waited for more bytes.
             Step::Wait if have == part && socket.has_ended() => return give_up(descriptor),
-            // A call that waits for ever sees nothing new only if a signal has interrupted it.
+            // A call that blocks without limit returns without new bytes only if a signal has interrupted it.
             Step::Wait if have == part && !flags.contains(RecvFlags::DONTWAIT) && socket.waits_for_ever() => {
                 return Some(Err(Errno::INTR));
             }
@@ -144,13 +144,13 @@ fn next_head(descriptor: c_int, flags: RecvFlags, places: &IoBuffers<'_>) -> Opt
     }
 }
 
-/// Whether a call of the server with these flags waits.
+/// Whether a call of the server with these flags blocks.
 fn waits(socket: Socket, flags: RecvFlags) -> bool {
     !flags.contains(RecvFlags::DONTWAIT) && socket.waits()
 }
 
-/// Throws away what comes until then, or until the client ends, which is the stream's end for the server. It waits as the
-/// server's own call would.
+/// Throws away all bytes until this time, or until the client ends its side; the server then sees the end of the stream. Blocks
+/// if the server's own call would.
 fn throw_away(descriptor: c_int, flags: RecvFlags, until: Instant) -> Option<Result<usize, Errno>> {
     let socket = Socket::new(descriptor)?;
     let (waits, mut scratch) = (waits(socket, flags), [0; LONGEST_HEAD]);
@@ -168,12 +168,13 @@ fn throw_away(descriptor: c_int, flags: RecvFlags, until: Instant) -> Option<Res
     }
 }
 
-/// The server is about to send the bytes of `places`: what goes to the client instead of the first of them, just as many.
+/// The server is about to send the bytes of `places`. Returns the bytes that the client gets instead of the first of them, if
+/// they differ; the number is the same.
 pub fn before_write(descriptor: c_int, places: &IoBuffers<'_>) -> Option<Vec<u8>> {
     quietly(|| with(descriptor, |connection| connection.instead_of(places)).flatten())
 }
 
-/// The server has sent the first `count` bytes of `places`, or `instead` of their beginning.
+/// The server has sent the first `count` bytes of `places`, with `instead` in place of the first of them.
 pub fn sent(descriptor: c_int, places: &IoBuffers<'_>, count: usize, instead: Option<Vec<u8>>) {
     quietly(|| {
         with(descriptor, |connection| {
@@ -185,24 +186,25 @@ pub fn sent(descriptor: c_int, places: &IoBuffers<'_>, count: usize, instead: Op
     });
 }
 
-/// The kernel has sent bytes for the server that nobody sees.
+/// The kernel has sent bytes for the server, such as a file's, which pass no buffer of the server.
 pub fn sent_by_kernel(descriptor: c_int, count: usize) {
     quietly(|| with(descriptor, |connection| connection.sent_by_kernel(count as u64)));
 }
 
-/// The server will send no more.
+/// The server has ended its sending side.
 pub fn shut(descriptor: c_int) {
     quietly(|| with(descriptor, |connection| connection.closed()));
 }
 
-/// The server will close the descriptor, or put another file in its place.
+/// The server is about to close the descriptor, or to put another file in its place.
 pub fn closing(descriptor: c_int) {
     if !table::is_watched(descriptor) {
         return;
     }
     quietly(|| {
         table::with(descriptor, |connection| {
-            // A child has its parent's descriptors, and one made by vfork its memory too.
+            // A child has its parent's descriptors, and a child of vfork also its memory, so only the process that reads the
+            // connection ends it.
             if connection.as_ref().is_some_and(|connection| connection.process() == process()) {
                 connection.take()?.closed();
             }
@@ -211,7 +213,7 @@ pub fn closing(descriptor: c_int) {
     });
 }
 
-/// Runs `act` with a connection that is looked at, which is forgotten when there is no more to see.
+/// Runs `act` with the connection of the descriptor, and forgets the connection if nothing more can be seen on it.
 fn with<T>(descriptor: c_int, act: impl FnOnce(&mut Connection) -> T) -> Option<T> {
     table::is_watched(descriptor).then_some(())?;
     table::with(descriptor, |connection| {
@@ -221,7 +223,7 @@ fn with<T>(descriptor: c_int, act: impl FnOnce(&mut Connection) -> T) -> Option<
     })
 }
 
-/// The connection is not looked at any more, once what is under way has ended.
+/// Stops looking at the connection, once the request under way has ended.
 fn give_up<T>(descriptor: c_int) -> Option<T> {
     let part = with(descriptor, |connection| {
         connection.give_up();
@@ -233,7 +235,7 @@ fn give_up<T>(descriptor: c_int) -> Option<T> {
     None
 }
 
-/// A panic is nothing to the server.
+/// Catches a panic, so that it never reaches the server.
 fn quietly<T>(act: impl FnOnce() -> Option<T>) -> Option<T> {
     catch_unwind(AssertUnwindSafe(act)).ok().flatten()
 }
