@@ -3,7 +3,7 @@
 use crate::body::Body;
 use crate::head::{Parsed, answer_head};
 
-/// No head of an answer is longer (byte); what is, is taken to have no end before the connection's.
+/// The longest head of an answer (bytes). A longer one is taken for a body that ends with the connection.
 const LONGEST_HEAD: usize = 64 << 10;
 
 /// The server's direction of a connection.
@@ -11,26 +11,26 @@ const LONGEST_HEAD: usize = 64 << 10;
 pub struct Answers {
     /// The beginning of a head whose end has not come yet.
     part: Vec<u8>,
-    /// None between answers and in a head.
+    /// The body of the current answer; `None` between answers and while a head comes.
     body: Option<Body>,
     status: u16,
-    /// The type of the body.
+    /// The content type of the current answer.
     content_type: Vec<u8>,
 }
 
-/// How far bytes have led.
+/// How far the given bytes have led.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
     /// How many of the bytes belong to this answer.
     pub used: usize,
-    /// How many of those to its body.
+    /// How many of the used bytes belong to its body.
     pub body: u64,
-    /// The final status of an answer that ends here. Whether 101: no HTTP follows it.
+    /// The final status of the answer, if it ends here. After 101 no HTTP follows.
     pub ended: Option<u16>,
 }
 
 impl Answers {
-    /// Passes bytes of the stream up to the end of an answer; `is_to_head` says that it answers HEAD.
+    /// Passes bytes of the stream up to the end of an answer; `is_to_head` says that the request was HEAD.
     pub fn pass(&mut self, bytes: &[u8], is_to_head: bool) -> Progress {
         let mut used = 0;
         while self.body.is_none() && used < bytes.len() {
@@ -41,9 +41,9 @@ impl Answers {
         self.progress(used + passed, passed as u64)
     }
 
-    /// Passes bytes whose content is not known.
+    /// Passes bytes that were not captured.
     pub fn skip(&mut self, count: u64) -> Progress {
-        // Without a body this is a head that was not seen.
+        // Outside a body, the bytes that were not captured include a head.
         if self.body.is_none() || self.has_unseen_framing(count) {
             (self.part, self.status, self.body) = (Vec::new(), 0, Some(Body::UntilClose));
         }
@@ -51,7 +51,7 @@ impl Answers {
         self.progress(usize::try_from(passed).unwrap_or(usize::MAX), passed)
     }
 
-    /// The server's end of the connection: the status of an answer that ends with it.
+    /// The server has closed the connection. Returns the status of an answer that ends with it.
     pub fn close(&mut self) -> Option<u16> {
         let is_whole = self.body == Some(Body::UntilClose) && self.status != 0;
         self.body = None;
@@ -68,7 +68,7 @@ impl Answers {
         self.body.is_some()
     }
 
-    /// Whether only the connection's end shows that of the answer.
+    /// Whether the answer ends only with the connection.
     pub(crate) fn is_until_close(&self) -> bool {
         self.body == Some(Body::UntilClose)
     }
@@ -78,7 +78,7 @@ impl Answers {
         self.part.capacity()
     }
 
-    /// How many bytes of it have come.
+    /// How many bytes of an unfinished head have come.
     pub(crate) fn part_length(&self) -> usize {
         self.part.len()
     }
@@ -88,12 +88,12 @@ impl Answers {
         &self.content_type
     }
 
-    /// Whether it was not understood what has come.
+    /// Whether the stream can no longer be understood.
     pub fn is_lost(&self) -> bool {
         self.body == Some(Body::UntilClose) && self.status == 0
     }
 
-    /// Whether any of the next `count` bytes is framing.
+    /// Whether the next `count` bytes contain framing.
     fn has_unseen_framing(&self, count: u64) -> bool {
         match &self.body {
             Some(body @ Body::Chunked(_)) => !body.is_within_data(count),
@@ -118,7 +118,7 @@ impl Answers {
         match head {
             Parsed::Whole(head) => {
                 self.part.clear();
-                // An interim answer comes before the final one.
+                // An interim answer is followed by the final one.
                 if !matches!(head.status, 100 | 102..200) {
                     (self.status, self.body) = (head.status, Some(head.body));
                     self.content_type = head.content_type;
@@ -144,7 +144,7 @@ impl Answers {
 mod tests {
     use super::*;
 
-    /// The statuses and the bytes of bodies that these bytes have, cut into pieces.
+    /// Cuts these bytes into pieces; returns the statuses of the answers and the number of body bytes.
     fn read(bytes: &[u8], piece: usize) -> (Vec<u16>, u64) {
         let (mut answers, mut statuses, mut sum) = (Answers::default(), Vec::new(), 0);
         for mut part in bytes.chunks(piece) {

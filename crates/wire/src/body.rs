@@ -7,16 +7,16 @@ pub enum Body {
     Length(u64),
     /// Chunks, up to the empty one and the trailer after it.
     Chunked(Chunks),
-    /// All that comes until the connection ends.
+    /// Everything until the connection ends.
     UntilClose,
 }
 
-/// Where in a sequence of chunks a stream stands.
+/// The position of a stream within a sequence of chunks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Chunks {
     /// In the digits of a chunk's size, which is this number so far.
     Size(u64),
-    /// Behind them, before the line's end.
+    /// Behind the digits, before the end of the line.
     Extension(u64),
     /// In the data of a chunk, of which this number of bytes is left.
     Data(u64),
@@ -29,12 +29,12 @@ pub enum Chunks {
 }
 
 impl Body {
-    /// Chunks, none of which has come.
+    /// A chunked body, of which nothing has come.
     pub fn chunked() -> Body {
         Body::Chunked(Chunks::Size(0))
     }
 
-    /// Whether nothing more belongs to it.
+    /// Whether the body is complete.
     pub fn has_ended(&self) -> bool {
         matches!(self, Body::Length(0) | Body::Chunked(Chunks::End))
     }
@@ -53,7 +53,7 @@ impl Body {
                 Body::Chunked(chunks) if !matches!(chunks, Chunks::Data(_)) => {
                     match chunks.clone().after(bytes[used]) {
                         Some(next) => *chunks = next,
-                        // These are no chunks.
+                        // These bytes are not chunks.
                         None => *self = Body::UntilClose,
                     }
                     1
@@ -64,7 +64,7 @@ impl Body {
         used
     }
 
-    /// Passes bytes whose content is not known; returns how many of them belong to the body. Framing among them cannot be
+    /// Passes bytes that were not captured; returns how many of them belong to the body. Chunk framing among them cannot be
     /// followed.
     pub fn skip(&mut self, count: u64) -> u64 {
         match self {
@@ -96,7 +96,7 @@ impl Body {
 }
 
 impl Chunks {
-    /// Where the stream stands behind a byte of the framing; none if it cannot stand here.
+    /// Where the stream stands after this byte of framing; `None` if the byte is not valid here.
     fn after(self, byte: u8) -> Option<Chunks> {
         Some(match (self, byte) {
             (Chunks::Size(size) | Chunks::Extension(size), b'\n') if size > 0 => Chunks::Data(size),

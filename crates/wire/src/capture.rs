@@ -1,4 +1,4 @@
-//! The frames of a real interface, or of a file, by libpcap. A thread reads them, so that none waits for whoever looks.
+//! The frames of a real interface, or of a file, by libpcap. A thread reads them at once, whatever its caller does meanwhile.
 
 use crate::segment::{Link, Segment};
 use crate::traffic::{Seen, Traffic};
@@ -9,15 +9,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// The room in the kernel for frames that came and were not read yet (byte).
+/// The kernel's buffer for frames that were not read yet (bytes).
 const ROOM: i32 = 32 << 20;
 /// The longest part of a frame that is captured (byte): all of it, since framing may stand anywhere.
 const LONGEST: i32 = 65_535;
-/// The number of packets between two questions to the kernel for how many were lost.
+/// The number of packets between two queries of the kernel for the number of lost packets.
 const ASKED_EVERY: u32 = 1024;
-/// The thread looks so often whether it shall end, and what was lost (ms).
+/// The thread checks this often whether it shall end, and how many packets were lost (ms).
 const PATIENCE: i32 = 100;
-/// A packet waits less long to be read. One that seems to have waited longer has the time of a clock that was set since.
+/// The longest time for which a packet waits to be read. If it seems to have waited longer, the clock was set since its
+/// capture.
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
 
 /// A server's traffic at an interface of this machine.
@@ -30,16 +31,16 @@ struct Shared {
     lost: AtomicU64,
     failure: Mutex<Option<String>>,
     is_over: AtomicBool,
-    /// Times are since then, by a clock that is never set.
+    /// All times count from here, by a clock that is never set.
     began: Instant,
 }
 
 impl Capture {
-    /// Begins to capture what goes to and from the port at an interface, `any` for all. `workers` is how many requests the
-    /// server works on at once.
+    /// Begins to capture what goes to and from the port at an interface, or at all of them (`any`). The server works on
+    /// `workers` requests at once.
     ///
     /// # Errors
-    /// Why it cannot, and what to do.
+    /// Why the capture cannot begin, and what the operator can do.
     pub fn start(interface: &str, port: u16, workers: u32) -> Result<Capture, String> {
         let cannot = |error: Error| {
             let told = error.to_string();
@@ -87,7 +88,7 @@ impl Capture {
         Ok(Capture(shared))
     }
 
-    /// What was seen since the last look, and how many requests are under way. None once nothing is captured any more.
+    /// What was seen since the last call, and the number of requests under way. `None` once the capture has failed.
     pub fn look(&self) -> Option<(Seen, u32)> {
         if self.failure().is_some() {
             return None;
@@ -96,12 +97,12 @@ impl Capture {
         Some((traffic.look(self.0.began.elapsed()), traffic.in_service()))
     }
 
-    /// How many packets the kernel had no room for since the start: what was seen is too little by them.
+    /// The number of packets since the start for which the kernel had no room; nothing of them was seen.
     pub fn lost(&self) -> u64 {
         self.0.lost.load(Relaxed)
     }
 
-    /// Why nothing is captured any more.
+    /// Why the capture has failed, if it has.
     pub fn failure(&self) -> Option<String> {
         self.0.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -131,7 +132,7 @@ impl Shared {
     }
 }
 
-/// What a file of packets shows of a server at this port, from the first packet to the last.
+/// What a capture file shows of the server at this port, from the first packet to the last.
 ///
 /// # Errors
 /// Why the file cannot be read.
@@ -155,7 +156,7 @@ pub fn read_file(path: &Path, port: u16, workers: u32) -> Result<Seen, String> {
     }
 }
 
-/// What the kernel leaves to this program; frames of Ethernet may have the tag of a virtual network.
+/// The kernel's filter of packets; Ethernet frames may have the tag of a virtual network.
 fn filter(link: Link, port: u16) -> String {
     let tagged =
         if link == Link::Ethernet { format!(" or (vlan and tcp port {port})") } else { String::new() };
@@ -168,7 +169,8 @@ fn link<T: Activated>(capture: &pcap::Capture<T>) -> Result<Link, String> {
         .ok_or_else(|| format!("frames of the type {number} are not known: name another interface"))
 }
 
-/// When a packet was captured, by the clock that is never set and shows `elapsed` now; the one that packets have shows `clock`.
+/// When a packet was captured, by the clock that is never set, which shows `elapsed` now. The packet's `time` is by the clock
+/// that shows `clock` now.
 fn captured_at(time: Duration, clock: Duration, elapsed: Duration) -> Duration {
     let waited = clock.checked_sub(time).filter(|waited| *waited <= LONGEST_WAIT).unwrap_or_default();
     elapsed.saturating_sub(waited)
@@ -189,7 +191,7 @@ mod tests {
             captured_at(Duration::from_secs(time), Duration::from_secs(clock), Duration::from_secs(elapsed))
         };
         assert_eq!(at(1000, 1002, 50), Duration::from_secs(48));
-        // The clock was set, back or on, after the packet had its time.
+        // The clock was set, back or forward, after the packet got its time.
         assert_eq!(at(1000, 900, 50), Duration::from_secs(50));
         assert_eq!(at(1000, 5000, 50), Duration::from_secs(50));
         assert_eq!(at(1000, 1003, 2), Duration::ZERO);

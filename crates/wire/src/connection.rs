@@ -1,4 +1,4 @@
-//! A connection of the server whose packets are seen: which requests are under way in it.
+//! One connection whose packets are seen: which requests are under way in it.
 
 use crate::answers::Answers;
 use crate::body::Body;
@@ -10,9 +10,9 @@ use httparse::EMPTY_HEADER;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// A longer head is none (byte).
+/// The longest head of a request (bytes).
 const LONGEST_HEAD: usize = 64 << 10;
-/// A longer name of a method is none (byte).
+/// The longest name of a method (bytes).
 const LONGEST_METHOD: usize = 20;
 
 /// Both directions, and the requests between them.
@@ -22,13 +22,13 @@ pub(crate) struct Connection {
     answers: Answers,
     to_server: Flow,
     to_client: Flow,
-    /// Requests whose answer has not ended, in their order.
+    /// Requests whose answers have not ended, in order.
     waiting: VecDeque<Waiting>,
-    /// How many of them the server works on.
+    /// How many of these requests the server works on.
     under_way: u32,
-    /// Whether what follows is no HTTP/1.
+    /// Whether the connection speaks no HTTP/1 from here on.
     is_foreign: bool,
-    /// When bytes came last, and when the server sent some last.
+    /// When bytes last came in either direction, and when the server last sent bytes.
     pub(crate) last: Duration,
     last_sent: Duration,
 }
@@ -36,10 +36,10 @@ pub(crate) struct Connection {
 /// A request whose answer has not ended.
 #[derive(Debug)]
 struct Waiting {
-    /// When it was complete. None before that, unless its answer has begun.
+    /// When the request was complete, or its answer began if that was earlier.
     since: Option<Duration>,
     is_head: bool,
-    /// Whether its answer stays open for as long as the client likes: no worker is busy with it.
+    /// Whether its answer stays open for as long as the client likes, so that no worker is busy with it.
     stays_open: bool,
 }
 
@@ -66,19 +66,19 @@ impl Connection {
         self.under_way
     }
 
-    /// How much memory it takes for bytes whose turn, or whose rest, has not come.
+    /// The memory for bytes that came out of order or belong to an unfinished head.
     pub(crate) fn held(&self) -> usize {
         let parts = self.requests.part.capacity() + self.answers.held();
         parts + self.to_server.held() + self.to_client.held()
     }
 
-    /// How many bytes that is.
+    /// The number of bytes that `held` counts as data.
     pub(crate) fn waiting_bytes(&self) -> usize {
         let parts = self.requests.part.len() + self.answers.part_length();
         parts + self.to_server.waiting_bytes() + self.to_client.waiting_bytes()
     }
 
-    /// Forgets the bytes that came early, and says how many these were.
+    /// Drops the bytes that came out of order; returns how many there were.
     pub(crate) fn forget_early(&mut self) -> usize {
         self.to_server.forget_early() + self.to_client.forget_early()
     }
@@ -92,7 +92,7 @@ impl Connection {
         if self.is_foreign {
             return;
         }
-        // What the receiver of the other direction has and the capture has not, the capture has lost.
+        // The receiver has acknowledged these bytes; if the capture does not have them, it has lost them.
         if let Some(number) = segment.acknowledged {
             self.pass(!is_to_server, now, seen, |flow, part| flow.acknowledge(number, part));
         }
@@ -104,7 +104,7 @@ impl Connection {
         });
     }
 
-    /// The server has closed: an answer may end with it.
+    /// The server has closed the connection; an answer may end with it.
     pub(crate) fn end(&mut self, now: Duration, last: u32, seen: &mut Seen) {
         self.pass(false, now, seen, |flow, part| flow.acknowledge(last, part));
         if self.answers.close().is_some() {
@@ -112,7 +112,7 @@ impl Connection {
         }
     }
 
-    /// Which answers are to which requests is not known any more: none of those that wait is waited for.
+    /// Gives up all requests without an answer, because it is no longer known which answer belongs to which request.
     pub(crate) fn give_up(&mut self, seen: &mut Seen) {
         seen.given_up += self.waiting.iter().filter(|one| !one.stays_open).count() as u64;
         self.waiting.clear();
@@ -143,7 +143,7 @@ impl Connection {
             Part::Bytes(bytes) => {
                 let is_answered = self.waiting.back().is_none_or(|last| last.since.is_some());
                 if is_answered && requests.body.is_some() && is_request(bytes) {
-                    // The client does not send the rest of what was answered already.
+                    // A request that was answered early is not sent to its end: here the next one begins.
                     requests.body = None;
                 }
                 requests.pass(bytes, |come| match come {
@@ -163,14 +163,14 @@ impl Connection {
 
     fn asked(&mut self, is_head: bool, seen: &mut Seen) {
         if self.answers.is_until_close() && !self.answers.is_lost() {
-            // In HTTP's order it comes behind an answer; the end of this one cannot be seen otherwise.
+            // With HTTP a request follows only a complete answer, which is the only sign of this answer's end.
             self.answers.close();
             self.answered(self.last_sent, seen);
         }
         self.waiting.push_back(Waiting { since: None, is_head, stays_open: false });
     }
 
-    /// The last request has come whole, or what was left of one that was answered before.
+    /// The last request is complete, or the rest of a request that was answered early.
     fn complete(&mut self, now: Duration) {
         if let Some(last) = self.waiting.back_mut().filter(|last| last.since.is_none()) {
             last.since = Some(now);
@@ -188,7 +188,7 @@ impl Connection {
         if self.answers.is_lost() && bytes.starts_with(b"HTTP/1.") {
             self.answers = Answers::default();
         }
-        // What comes without a request is no answer: the server speaks something else, or the request was not seen.
+        // Bytes without a request are no answer: the server speaks another protocol, or the request was not seen.
         while (!bytes.is_empty() || unseen > 0) && !self.is_foreign {
             let Some(is_to_head) = self.waiting.front().map(|one| one.is_head) else { return };
             let progress = if unseen > 0 {
@@ -199,7 +199,7 @@ impl Connection {
             unseen = unseen.saturating_sub(progress.used);
             bytes = bytes.get(progress.used..).unwrap_or_default();
             if self.answers.is_lost() {
-                // Which requests are answered by what was not seen, nobody knows.
+                // Nobody knows which requests the lost bytes answered.
                 return self.give_up(seen);
             }
             seen.bytes += progress.body;
@@ -207,13 +207,13 @@ impl Connection {
         }
     }
 
-    /// More of the first answer has come, or all of it.
+    /// The answer to the first request has made progress, or has ended.
     fn progressed(&mut self, now: Duration, ended: Option<u16>, seen: &mut Seen) {
         if ended.is_none() && !self.answers.is_within_body() {
             return;
         }
         if let Some(one) = self.waiting.front_mut().filter(|one| one.since.is_none()) {
-            // It is answered before it is complete.
+            // The answer began before the request was complete.
             one.since = Some(now);
             self.under_way += 1;
         }
@@ -232,7 +232,7 @@ impl Connection {
         self.waiting.pop_front();
     }
 
-    /// The first request leaves its place; it counts once.
+    /// Counts the first request as answered, once; no worker is busy with it any more.
     fn count(&mut self, now: Duration, seen: &mut Seen) {
         if let Some(one) = self.waiting.front_mut().filter(|one| !one.stays_open)
             && let Some(since) = one.since
@@ -246,7 +246,7 @@ impl Connection {
 }
 
 impl Requests {
-    /// Passes bytes, and tells how far each request has come.
+    /// Passes bytes, and reports how far each request has come.
     fn pass(&mut self, mut bytes: &[u8], mut come: impl FnMut(Come)) {
         while !bytes.is_empty() || self.body.as_ref().is_some_and(Body::has_ended) {
             match &mut self.body {
@@ -255,7 +255,7 @@ impl Requests {
                     if body.has_ended() {
                         come(Come::Whole);
                     }
-                    // A body of a request has an end: without one, these were no chunks.
+                    // A request's body always has an end; without one these bytes were not chunks.
                     self.body.take_if(|body| body.has_ended() || *body == Body::UntilClose);
                 }
                 None => bytes = &bytes[self.head(bytes, &mut come)..],
@@ -263,7 +263,7 @@ impl Requests {
         }
     }
 
-    /// Passes bytes whose content is not known; returns whether a request is complete with them.
+    /// Passes bytes that were not captured; returns whether a request is complete with them.
     fn skip(&mut self, count: u64) -> bool {
         self.part.clear();
         let Some(body) = &mut self.body else { return false };
@@ -273,7 +273,7 @@ impl Requests {
         is_whole
     }
 
-    /// Passes bytes of a head; returns how many belong to it. What is no head is passed over.
+    /// Passes bytes of a head; returns how many belong to it. Bytes that are no head are skipped.
     fn head(&mut self, bytes: &[u8], come: &mut impl FnMut(Come)) -> usize {
         if self.part.is_empty() && !may_begin_request(bytes) {
             return bytes.len();
@@ -298,7 +298,7 @@ impl Requests {
     }
 }
 
-/// Whether bytes may be the beginning of a request: a method, and what is behind it.
+/// Whether bytes may be the beginning of a request: a method, and a space if more than the method has come.
 pub(crate) fn may_begin_request(bytes: &[u8]) -> bool {
     let line = bytes.trim_ascii_start();
     let is_of_method = |byte: &u8| byte.is_ascii_uppercase() || *byte == b'-';

@@ -1,24 +1,25 @@
-//! A direction of a connection, put in order: what was sent twice counts once, what comes early waits, and what does not come
-//! is known to be missing. What waits is counted, so that whoever follows many directions can bound it.
+//! One direction of a connection, put in order: bytes that were sent twice count once, bytes that come early wait, and bytes
+//! that do not come are reported as missing. The waiting bytes are counted, so that a caller with many directions can bound
+//! them.
 
 use std::collections::BTreeMap;
 
-/// The number of segments that wait for one before them until that one counts as lost to the capture.
+/// If more than this number of segments wait for an earlier one, the capture has lost that one.
 const WAITING: usize = 64;
-/// TCP has no more bytes under way (RFC 7323, 2.3).
+/// TCP never has more bytes under way than this (RFC 7323, 2.3).
 const LARGEST_WINDOW: u32 = 1 << 30;
 
-/// About what a segment that waits takes besides its bytes.
+/// The approximate memory of a waiting segment besides its bytes.
 const A_SEGMENT: usize = 64;
 
-/// The bytes of a direction, in their order.
+/// The bytes of one direction, in order.
 #[derive(Debug, Default)]
 pub(crate) struct Flow {
-    /// The number of the byte that comes next; none before the first.
+    /// The sequence number of the next byte; `None` before the first.
     next: Option<u32>,
-    /// What came early: bytes, and how many there were, by the distance from `base`.
+    /// Segments that came early, by sequence number: the captured bytes, and the length of the segment.
     early: BTreeMap<u32, (Vec<u8>, usize)>,
-    /// How many bytes came early and are kept.
+    /// The number of bytes that came early and are kept.
     kept: usize,
 }
 
@@ -31,8 +32,8 @@ pub(crate) enum Part<'a> {
 }
 
 impl Flow {
-    /// Takes a segment's bytes, of which there are `length`; `first` is the number of the first of them. A direction that is
-    /// seen from its middle begins with whatever comes first.
+    /// Takes a segment of `length` bytes, of which `bytes` were captured; `first` is the sequence number of the first byte. If
+    /// the beginning of a direction was not seen, it begins with the first segment that comes.
     pub(crate) fn take(&mut self, first: u32, bytes: &[u8], length: usize, mut part: impl FnMut(Part<'_>)) {
         if length == 0 {
             return;
@@ -47,7 +48,7 @@ impl Flow {
             if self.early.len() <= WAITING {
                 return;
             }
-            // What is missing was not captured.
+            // Too many segments wait, so the missing bytes were not captured.
             let nearest = self.early.keys().map(|early| early.wrapping_sub(next)).min().unwrap_or(0);
             part(Part::Unseen(nearest as usize));
             self.next = Some(next.wrapping_add(nearest));
@@ -57,8 +58,8 @@ impl Flow {
         self.follow(&mut part);
     }
 
-    /// The receiver has everything before this number: what has not come of it, the capture has lost. One missing
-    /// number may be that of the direction's end (FIN), and is no loss.
+    /// The receiver has acknowledged everything before this number: the capture has lost the bytes before it that have not
+    /// come. One missing number may be that of the direction's end (FIN), which is no loss.
     pub(crate) fn acknowledge(&mut self, number: u32, mut part: impl FnMut(Part<'_>)) {
         while let Some(next) = self.next {
             let missing = number.wrapping_sub(next);
@@ -73,22 +74,22 @@ impl Flow {
         }
     }
 
-    /// The number that is expected next, where a direction opens.
+    /// The direction opens; this is the number of its first byte.
     pub(crate) fn open(&mut self, next: u32) {
         self.next.get_or_insert(next);
     }
 
-    /// How much memory it takes for what came early.
+    /// The memory for segments that came early.
     pub(crate) fn held(&self) -> usize {
         self.kept + self.early.len() * A_SEGMENT
     }
 
-    /// How many bytes came early and are kept.
+    /// The number of bytes that came early and are kept.
     pub(crate) fn waiting_bytes(&self) -> usize {
         self.kept
     }
 
-    /// Forgets the bytes that came early, and says how many these were. They will be unseen when it is their turn.
+    /// Drops the bytes that came early; returns how many there were. When their turn comes, they are reported as unseen.
     pub(crate) fn forget_early(&mut self) -> usize {
         self.early.values_mut().for_each(|(bytes, _)| *bytes = Vec::new());
         std::mem::take(&mut self.kept)
@@ -106,7 +107,7 @@ impl Flow {
         self.next = self.next.map(|next| next.wrapping_add(new as u32));
     }
 
-    /// What came early and is next now.
+    /// Passes the segments that came early and are next in order now.
     fn follow(&mut self, part: &mut impl FnMut(Part<'_>)) {
         while let Some(next) = self.next {
             let due = self.early.keys().copied().find(|early| early.wrapping_sub(next).cast_signed() <= 0);
@@ -123,7 +124,7 @@ impl Flow {
 mod tests {
     use super::*;
 
-    /// What comes of segments that begin at these places of the alphabet.
+    /// Reads segments at these places of the alphabet; returns the letters in order, and the number of unseen bytes.
     fn read(base: u32, segments: &[(u32, usize)]) -> (String, usize) {
         let alphabet: Vec<u8> = (b'a'..=b'z').collect();
         let (mut flow, mut text, mut unseen) = (Flow::default(), Vec::new(), 0);

@@ -1,17 +1,17 @@
-//! Heads of requests and answers, and how long what follows them is.
+//! Heads of requests and answers, and the length of the body that follows each.
 
 use crate::body::Body;
 use httparse::{EMPTY_HEADER, Header, Request, Response, Status};
 
-/// A head with more headers is foreign.
+/// The most headers of a head; a head with more is foreign.
 pub const HEADERS: usize = 128;
 
 /// What was made of the beginning of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Parsed<T> {
-    /// The beginning of a head, which may go on.
+    /// The beginning of a head, of which more may come.
     Partial,
-    /// A head in full.
+    /// A complete head.
     Whole(T),
     /// Bytes that are no head of HTTP/1.
     Foreign,
@@ -28,16 +28,16 @@ pub struct RequestHead<'h, 'b> {
     pub target_at: usize,
     /// The headers in their order.
     pub headers: &'h [Header<'b>],
-    /// The bytes of the head, with the empty line.
+    /// The number of bytes of the head, with the empty line.
     pub length: usize,
     /// The framing of the body that follows the head.
     pub body: Body,
-    /// Whether the client will ask again in this connection.
+    /// Whether the client may send another request on this connection.
     pub keeps_alive: bool,
 }
 
 impl<'b> RequestHead<'_, 'b> {
-    /// The first header of this name, in any case, if it is text.
+    /// The first header of this name, in any case, if its value is text.
     pub fn header(&self, name: &str) -> Option<&'b str> {
         let header = self.headers.iter().find(|header| header.name.eq_ignore_ascii_case(name))?;
         std::str::from_utf8(header.value).ok()
@@ -69,11 +69,11 @@ pub(crate) struct AnswerHead {
     pub(crate) status: u16,
     pub(crate) length: usize,
     pub(crate) body: Body,
-    /// The type of what follows (`Content-Type`); empty where none is told.
+    /// The type of the body (`Content-Type`); empty if there is none.
     pub(crate) content_type: Vec<u8>,
 }
 
-/// The head of an answer at the beginning of `bytes`; one to HEAD has no body.
+/// The head of an answer at the beginning of `bytes`; the answer to HEAD has no body.
 pub(crate) fn answer_head(bytes: &[u8], is_to_head: bool) -> Parsed<AnswerHead> {
     let mut headers = [EMPTY_HEADER; HEADERS];
     let mut response = Response::new(&mut headers);
@@ -94,14 +94,14 @@ pub(crate) fn answer_head(bytes: &[u8], is_to_head: bool) -> Parsed<AnswerHead> 
     Parsed::Whole(AnswerHead { status, length, body, content_type })
 }
 
-/// What the headers say of the body's length.
+/// What the headers say about the body's length.
 struct Framing {
     length: Option<u64>,
     is_chunked: bool,
 }
 
 impl Framing {
-    /// None where they contradict each other, or name a coding that is not known.
+    /// `None` if the headers contradict each other, or name an unknown coding.
     fn of(headers: &[Header<'_>]) -> Option<Framing> {
         let mut framing = Framing { length: None, is_chunked: false };
         for header in headers {

@@ -1,4 +1,4 @@
-//! HTTP/1 as it is seen passing by: whoever looks on can change nothing in it, and must never be in its way.
+//! HTTP/1 as an observer sees it, who changes nothing in it and must never delay it.
 //!
 //! ```text
 //!   a server's own calls ────────────────────────────┐
@@ -11,12 +11,12 @@
 //! - `answers`: the answers of a connection, one after the other
 //! - `segment`: TCP in the frames of an interface
 //! - `flow`: a direction of a connection, put in order
-//! - `connection`: which requests are under way in it
-//! - `traffic`: what a server did
+//! - `connection`: which requests are under way in a connection
+//! - `traffic`: what the server did
 //! - `capture`, with the feature of that name: the frames of a real interface, or of a file, by libpcap
 //!
-//! No clock, socket or thread is here but in `capture`. What is not understood is `Foreign`, or a body until the connection's
-//! end: it is never an error, since the server may well understand it.
+//! Only `capture` uses a clock, a socket or a thread. Bytes that are not understood are `Foreign`, or a body that ends with the
+//! connection: they are never an error, since the server may well understand them.
 
 mod answers;
 mod body;

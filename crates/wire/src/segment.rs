@@ -1,20 +1,20 @@
-//! Frames of an interface, as far as they carry TCP.
+//! TCP segments in the frames of an interface.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// What frames of an interface begin with.
+/// The header with which the frames of an interface begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Link {
     /// Ethernet, also that of the loopback interface.
     Ethernet,
     /// An IP packet, with nothing before it.
     Raw,
-    /// That of the interface `any` of Linux.
+    /// The header of Linux for the interface `any`.
     Cooked,
 }
 
 impl Link {
-    /// By its number in files of packets (`LINKTYPE_…`).
+    /// The type of this number in capture files (`LINKTYPE_…`).
     pub fn of(number: i32) -> Option<Link> {
         match number {
             1 => Some(Link::Ethernet),
@@ -32,24 +32,24 @@ pub struct Segment<'a> {
     pub from: SocketAddr,
     /// The receiver's address and port.
     pub to: SocketAddr,
-    /// The number of its first byte.
+    /// The sequence number of its first byte.
     pub sequence: u32,
-    /// The number up to which the sender has the other direction.
+    /// The sequence number before which the sender has received everything of the other direction.
     pub acknowledged: Option<u32>,
-    /// It opens a direction, and takes the number before its first byte.
+    /// Whether it opens a direction (SYN), which takes the number before its first byte.
     pub is_first: bool,
-    /// It ends a direction.
+    /// Whether it ends a direction (FIN).
     pub is_last: bool,
-    /// It breaks the connection.
+    /// Whether it resets the connection (RST).
     pub is_reset: bool,
-    /// What was captured of its bytes.
+    /// The captured part of its bytes.
     pub bytes: &'a [u8],
     /// The number of its bytes, captured or not.
     pub length: usize,
 }
 
 impl<'a> Segment<'a> {
-    /// The segment in a frame. None if there is none, or not the beginning of one.
+    /// The segment in a frame; `None` if the frame has none, or not its beginning.
     pub fn of(link: Link, frame: &'a [u8]) -> Option<Segment<'a>> {
         let packet = match link {
             Link::Raw => frame,
@@ -81,13 +81,13 @@ impl<'a> Segment<'a> {
         let address = |at: usize| {
             Some(IpAddr::from(Ipv4Addr::from(<[u8; 4]>::try_from(packet.get(at..at + 4)?).ok()?)))
         };
-        // The kernel leaves out the length of what is longer than it can say.
+        // For a packet that is too long for the field, the kernel writes the length 0.
         let total = if total == 0 { packet.len() } else { total };
         Segment::of_tcp(packet.get(head..)?, total.checked_sub(head)?, (address(12)?, address(16)?))
     }
 
     fn of_version_6(packet: &'a [u8]) -> Option<Segment<'a>> {
-        // Headers of extensions are rare before TCP, and are not followed.
+        // Extension headers before TCP are rare, and are not followed.
         if *packet.get(6)? != 6 {
             return None;
         }
@@ -105,7 +105,7 @@ impl<'a> Segment<'a> {
         let head = usize::from(*tcp.get(12)? >> 4) * 4;
         let length = length.checked_sub(head)?;
         let flags = *tcp.get(13)?;
-        // Short frames are filled up.
+        // Ethernet pads short frames.
         let bytes = tcp.get(head..)?;
         Some(Segment {
             from: SocketAddr::new(from, number(tcp, 0)?),

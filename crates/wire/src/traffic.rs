@@ -1,12 +1,13 @@
 //! What a server did, from the packets to and from its port (CA 4.2): requests, bytes of bodies, response times, and how long
-//! it had something to do.
+//! its workers were busy.
 //!
 //! A request begins for the server with its last byte, and ends with the last byte of its answer, as the wire shows them. The
 //! mean of `min(n, workers)`, with n such requests under way, is how many of its workers were busy: with one worker this is the
 //! paper's gap estimation, U = (T - G) / T with the time G without any request.
 //!
-//! Requests in a direction that is seen from its middle count from the first head on that can be read. A connection is followed
-//! from its first packet, or from bytes that may begin a request, to its end, or until it has shown no byte for [`SILENT`].
+//! If the beginning of a direction was not seen, requests count from the first head on that can be read. A connection is
+//! followed from its first packet, or from bytes that may begin a request, to its end, or until it has shown no byte for
+//! [`SILENT`].
 
 use crate::connection::{Connection, may_begin_request};
 use crate::segment::Segment;
@@ -14,19 +15,20 @@ use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// The number of connections that are followed at once. One more takes the place of the connection that would be the first
-/// to be forgotten.
+/// The number of connections that are followed at once. A further connection takes the place of the one that is due to be
+/// forgotten first.
 const CONNECTIONS: usize = 1 << 16;
-/// A connection that has shown no byte for so long is forgotten, with what waits in it: the end of that was not seen.
+/// A connection that has shown no byte for this long is forgotten with its requests: their end was not seen.
 const SILENT: Duration = Duration::from_secs(30);
-/// How much memory all connections take for bytes that wait, for those before them or for the rest of a head (byte). Beyond it
-/// a connection forgets what came early; where that is not enough, the first connections to be forgotten make room.
+/// The memory of all connections for bytes that wait for earlier bytes, or for the rest of a head (bytes). Beyond it the
+/// connection that took the last segment drops the bytes that came early; if that is not enough, the connections that are due
+/// to be forgotten first are given up.
 const HELD: usize = 64 << 20;
-/// The number of connections that are looked at with each packet.
+/// The number of connections that are checked for silence with each packet.
 const LOOKED_AT: usize = 8;
-/// After a loss, a request is given up if its connection has shown no byte since, for so long.
+/// This long after packets were lost, requests are given up whose connections have shown no byte since the loss.
 const DOUBTFUL: Duration = Duration::from_secs(5);
-/// A clock that is so far behind was set; what is less are packets that waited to be read, or came in another order.
+/// If the clock is behind by more than this, it was set back; by less, packets waited to be read or came out of order.
 const STEP: Duration = Duration::from_secs(10);
 
 type Ends = (SocketAddr, SocketAddr);
@@ -34,20 +36,20 @@ type Ends = (SocketAddr, SocketAddr);
 /// What was seen since the last look.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Seen {
-    /// Requests whose answer has ended, or stays open for as long as the client likes (an upgrade, a stream of events).
+    /// Requests whose answer has ended, or will stay open for as long as the client likes (an upgrade, a stream of events).
     pub requests: u64,
     /// Bytes of answers' bodies, with the framing of chunks.
     pub bytes: u64,
-    /// The sum of these requests' response times.
+    /// The sum of the response times of these requests.
     pub response: Duration,
-    /// The integral of `min(n, workers)` over the time.
+    /// The integral of `min(n, workers)` over time.
     pub busy: Duration,
     /// Bytes that the capture did not see.
     pub unseen: u64,
-    /// Bytes that were captured, and forgotten for want of room before their turn came. They are unseen besides, once it would
-    /// have come.
+    /// Captured bytes that were dropped for want of memory before their turn in the order came. When it comes, they also count
+    /// as unseen.
     pub dropped: u64,
-    /// Requests of which the end was not seen: bytes of their answer are missing, or none came for long.
+    /// Requests whose end was not seen: bytes of the answer are missing, or none came for long.
     pub given_up: u64,
 }
 
@@ -57,26 +59,26 @@ pub struct Traffic {
     port: u16,
     workers: u32,
     connections: HashMap<Ends, Followed>,
-    /// When each connection is looked at, whether it has been silent for long; a number makes the times differ.
+    /// When each connection is next checked for silence; a number keeps equal times apart.
     looks: BTreeMap<(Duration, u64), Ends>,
     entered: u64,
     seen: Seen,
     in_service: u32,
-    /// How much memory the connections take for bytes that wait, and how much they may.
+    /// The memory that connections hold for bytes that wait, and its limit.
     held: usize,
     most_held: usize,
-    /// Until when `busy` is summed up.
+    /// The time up to which `busy` is summed.
     until: Duration,
-    /// By how much the clock was set back.
+    /// The total time by which the clock was set back.
     shift: Duration,
-    /// When packets were first and last lost since requests were given up for it.
+    /// When packets were first and last lost since requests were last given up for a loss.
     lost: Option<(Duration, Duration)>,
 }
 
 #[derive(Debug)]
 struct Followed {
     connection: Connection,
-    /// Its place in `looks`.
+    /// The connection's key in `looks`.
     look: (Duration, u64),
 }
 
@@ -115,7 +117,7 @@ impl Traffic {
         std::mem::take(&mut self.seen)
     }
 
-    /// Packets were lost until `now`, nobody knows of which connections.
+    /// Notes that packets were lost at some time until `now`, of unknown connections.
     pub fn lose(&mut self, now: Duration) {
         let now = self.advance(now);
         let first = self.lost.map_or(now, |(first, _)| first);
@@ -140,7 +142,7 @@ impl Traffic {
             return self.forget(ends);
         }
         if opens {
-            // The end of one that was there before was not seen.
+            // The client opens the connection anew: the end of the former one was not seen.
             self.give_up(ends);
         }
         if opens || (is_to_server && may_begin_request(segment.bytes)) {
@@ -165,7 +167,7 @@ impl Traffic {
         self.make_room();
     }
 
-    /// Gives up the first connections to be forgotten, until the others hold no more than they may.
+    /// Gives up the connections that are due to be forgotten first, until the others hold no more than the limit.
     fn make_room(&mut self) {
         while self.held > self.most_held
             && let Some(first) = self.looks.values().next().copied()
@@ -176,7 +178,7 @@ impl Traffic {
         }
     }
 
-    /// Sums up until `now`, and gives the time by a clock that was never set back.
+    /// Sums `busy` up to `now`; returns the time by a clock that was never set back.
     fn advance(&mut self, now: Duration) -> Duration {
         let behind = self.until.saturating_sub(now + self.shift);
         if behind > STEP {
@@ -185,7 +187,7 @@ impl Traffic {
         let now = now + self.shift;
         let passed = now.saturating_sub(self.until);
         self.until += passed;
-        // Nothing is under way for longer without a byte; so much is the most that a clock can give that was set forward.
+        // Nothing is under way for longer than this without a byte, so a clock that was set forward adds at most this time.
         self.seen.busy += passed.min(SILENT) * self.in_service.min(self.workers);
         now
     }
@@ -207,7 +209,7 @@ impl Traffic {
         self.connections.insert(ends, Followed { connection, look });
     }
 
-    /// Looks at the connection that is the first to be looked at, if it is time. Whether it was.
+    /// If the first connection is due, checks whether it was silent; returns whether it was due.
     fn look_at_first(&mut self, now: Duration) -> bool {
         let Some(entry) = self.looks.first_entry().filter(|entry| entry.key().0 <= now) else { return false };
         let (key, ends) = (*entry.key(), *entry.get());
@@ -222,7 +224,7 @@ impl Traffic {
         true
     }
 
-    /// Forgets what was under way at a loss and has shown no byte since.
+    /// Gives up connections with requests under way that have shown no byte since this loss.
     fn give_up_doubtful(&mut self, since: Duration) {
         let is_doubtful = |one: &Connection| one.under_way() > 0 && one.last < since;
         let all = self.connections.iter().filter(|(_, followed)| is_doubtful(&followed.connection));

@@ -1,4 +1,4 @@
-//! Played connections.
+//! Played connections: each test makes the frames of a client and a server itself.
 
 use super::*;
 use crate::segment::{Link, frames::frame};
@@ -20,7 +20,7 @@ impl Played {
         played
     }
 
-    /// The first frames of a connection.
+    /// Plays the opening handshake of a connection.
     fn open(&mut self, at: u64) {
         self.next = [u32::MAX - 20, 500];
         self.frame(at, 0, 2, b"");
@@ -28,7 +28,7 @@ impl Played {
         self.next = self.next.map(|next| next.wrapping_add(1));
     }
 
-    /// What comes behind the last byte of a connection that the server ends.
+    /// Plays the end of a connection that the server closes.
     fn close(&mut self, at: u64) {
         for (side, flags) in [(1, 0x11), (0, 0x11), (1, 0x10), (0, 0x10)] {
             self.frame(at, side, flags, b"");
@@ -36,7 +36,7 @@ impl Played {
         }
     }
 
-    /// This number of bytes is not captured.
+    /// This side sends a number of bytes that the capture loses.
     fn miss(&mut self, side: usize, count: u32) {
         self.next[side] = self.next[side].wrapping_add(count);
     }
@@ -45,7 +45,7 @@ impl Played {
         let (client, server) = ((1, self.client), (2, 80));
         let (from, to) = if side == 0 { (client, server) } else { (server, client) };
         let mut frame = frame(from, to, self.next[side], flags, bytes);
-        // What it has of the other side, where the flag of that is set.
+        // The acknowledged number of the other side, if the flag for it is set.
         frame[42..46].copy_from_slice(&self.next[1 - side].to_be_bytes());
         let segment = Segment::of(Link::Ethernet, &frame).expect("a segment");
         self.traffic.take(Duration::from_millis(at), &segment);
@@ -117,7 +117,7 @@ fn a_body_whose_bytes_the_capture_did_not_see_ends_all_the_same() {
     for _ in 0..2 {
         played.send(0, 0, GET);
         played.send(0, 1, long);
-        // It was not captured; so much comes behind it that it is known to be missing.
+        // These bytes are not captured; enough segments follow that they are reported as missing.
         played.next[1] = played.next[1].wrapping_add(50);
         for _ in 0..65 {
             played.send(10, 1, &[0; 10]);
@@ -131,7 +131,7 @@ fn a_body_whose_bytes_the_capture_did_not_see_ends_all_the_same() {
 fn what_was_lost_is_not_guessed_and_the_next_answer_counts_again() {
     let mut played = Played::new(1);
     played.send(0, 0, GET);
-    // The head of the answer is lost, and the rest of it goes on for long.
+    // The head of the answer is lost, and the rest of the answer goes on for long.
     played.next[1] = played.next[1].wrapping_add(50);
     for _ in 0..100 {
         played.send(10, 1, &[b'x'; 10]);
@@ -167,7 +167,7 @@ fn a_connection_that_has_ended_leaves_nothing() {
     }
     assert_eq!(played.look(2).0, 100);
     assert_eq!(played.traffic.connections.len(), 0);
-    // Neither does one of which only its end is seen.
+    // A connection of which only the end is seen does not count either.
     played.close(3);
     played.send(3, 1, ANSWER);
     played.send(3, 0, &[0x81, 0x82, 1, 2]);
@@ -256,7 +256,7 @@ fn an_answer_that_was_not_captured_ends_where_the_client_has_it() {
     assert_eq!(played.traffic.in_service(), 0);
     assert_eq!((played.traffic.seen.given_up, played.traffic.seen.unseen), (1, ANSWER.len() as u64));
     played.send(20, 0, GET);
-    // The head of this one is seen, and the rest of it known by its length.
+    // The capture has the head of this answer, whose length says where its rest ends.
     played.send(30, 1, &ANSWER[..38]);
     played.miss(1, 5);
     played.frame(35, 0, 0x10, b"");
@@ -313,13 +313,13 @@ fn an_answer_may_come_before_the_request_has_ended() {
     played.send(30, 0, GET);
     played.send(40, 1, ANSWER);
     assert_eq!((played.look(50), played.traffic.in_service()), ((1, 5, 10, 10), 0));
-    // The client sends no body after such an answer, but the next request.
+    // After such an answer the client does not send the body, but the next request.
     played.send(60, 0, POST);
     played.send(61, 1, BUSY);
     played.send(70, 0, GET);
     played.send(80, 1, ANSWER);
     assert_eq!((played.look(90), played.traffic.in_service()), ((2, 5, 10, 10), 0));
-    // An answer that begins early and ends late.
+    // This answer begins before its request is complete, and ends late.
     played.send(100, 0, POST);
     played.send(110, 1, &ANSWER[..40]);
     played.send(120, 0, b"1234567890");
@@ -340,7 +340,7 @@ fn what_stays_open_holds_no_place() {
     played.send(120, 0, GET);
     played.send(130, 1, ANSWER);
     assert_eq!((played.look(140), played.traffic.in_service()), ((1, 10, 10, 10), 0));
-    // Nothing is a request behind an upgrade.
+    // After an upgrade nothing is taken for a request.
     played.send(150, 0, b"GET / HTTP/1.1\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\r\n");
     played.send(160, 1, b"HTTP/1.1 101 Switching Protocols\r\n\r\n");
     played.send(170, 0, GET);
@@ -354,13 +354,13 @@ fn a_clock_that_steps_gives_no_more_busy_time_than_there_was() {
     let day = 86_400_000;
     played.send(day, 0, GET);
     assert_eq!(played.look(day + 100).3, 100);
-    // An hour back: what is told then goes on from where it was.
+    // The clock is set back by an hour; time goes on from where it was.
     let back = day - 3_600_000;
     played.look(back);
     assert_eq!(played.look(back + 100).3, 100);
     played.send(back + 150, 1, ANSWER);
     assert_eq!(played.look(back + 200), (1, 5, 250, 50));
-    // An hour on: nothing is under way for so long without a byte.
+    // The clock is set forward by an hour: no request is under way for so long without a byte.
     played.send(back + 300, 0, GET);
     assert!(played.look(day).3 <= 30_000);
     assert_eq!(played.traffic.in_service(), 0);
@@ -376,12 +376,12 @@ fn what_waits_has_a_bound_over_all_connections_and_what_is_dropped_is_counted() 
             played.client = 5000 + client;
             played.open(10);
             if kind == 0 {
-                // The beginning of its answer is missing.
+                // The beginning of this request's answer is missing.
                 played.send(20, 0, GET);
                 played.miss(1, 100);
                 (0..10).for_each(|_| played.send(30, 1, &[b'x'; 100]));
             } else {
-                // Its head has no end.
+                // The head of this request has no end.
                 played.send(20, 0, &[b"GET / HTTP/1.1\r\nx: ", &[b'y'; 1000][..]].concat());
             }
             assert!(played.traffic.held <= MOST, "{}", played.traffic.held);
