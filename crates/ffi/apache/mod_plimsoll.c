@@ -1,10 +1,10 @@
 /* mod_plimsoll: Apache decides on each request by Plimsoll before it does any work for it (docs/module.md).
  *
- * A thin shell over libplimsoll, for the prefork, worker and event MPMs. A request is decided when its path is translated: rejected
- * with 503 and Retry-After, or sent to the content tree of its level by a prefix of its path, if that leads anywhere. PLIMSOLL_LEVEL
- * and PLIMSOLL_REASON tell handlers and logs. It departs at its log line, or with its pool if it has none.
+ * A thin shell over libplimsoll, for the prefork, worker and event MPMs. A request is decided on when its path is translated: it
+ * is rejected with 503 and Retry-After, or gets the prefix of its level's content tree, if the prefixed path exists. Handlers and
+ * logs read PLIMSOLL_LEVEL and PLIMSOLL_REASON. The request departs at its log line, or with its pool if it has no log line.
  *
- * Each child attaches to the shared state. A child that cannot serves as if the module were not there, says so, and tries again.
+ * Each child attaches to the shared state. A child that cannot attach serves as without the module, logs why, and tries again.
  */
 #include <httpd.h>
 #include <ap_mpm.h>
@@ -27,7 +27,7 @@
 extern module AP_MODULE_DECLARE_DATA plimsoll_module;
 APLOG_USE_MODULE(plimsoll);
 
-/* No prefix of a level is longer. */
+/* The longest prefix of a level. */
 #define LONGEST_PREFIX 1024
 #define RETRY apr_time_from_sec(1)
 
@@ -37,7 +37,7 @@ typedef struct {
     plimsoll_t *volatile handle;
     apr_thread_mutex_t *lock;
     apr_time_t next_try;
-    /* The last error of attaching that the log has, and the last one of a request. */
+    /* The errors that were logged last: of attaching, and of a request. */
     int told, told_of_request;
     volatile int was_frozen;
 } attachment_t;
@@ -48,22 +48,22 @@ typedef struct {
     attachment_t *attachment;
 } server_t;
 
-/* What is known of a request under way. One that another brings about inside the server has no number. */
+/* A request under way. A subrequest or an internal redirect has no number. */
 typedef struct {
     plimsoll_t *handle;
     uint64_t number;
     request_rec *request;
-    /* What its level puts before the path; empty for nothing. */
+    /* The prefix that its level puts before the path; may be empty. */
     const char *prefix;
-    /* The path that an application behind this server is asked for; NULL for the one that came. */
+    /* The path for an application behind this server; NULL for the path as it came. */
     const char *proxied;
-    /* Its path is being translated by the other modules. */
+    /* The other modules are translating its path. */
     int is_translating;
     /* Its level is below the highest, and its tree answers. */
     int is_degraded, is_lighter;
 } under_way_t;
 
-/* By path, in each child. */
+/* The attachments of a child, by the path of the state. */
 static apr_hash_t *attachments;
 
 /* Whether an idle connection holds none of this server's processes and threads. */
@@ -78,9 +78,9 @@ static apr_status_t detach(void *data) {
     return APR_SUCCESS;
 }
 
-/* Attaches if it is time to try. The state may not be there yet when Apache starts. */
+/* Attaches if a try is due. The state may not exist yet when Apache starts. */
 static plimsoll_t *attached(attachment_t *own, server_rec *server) {
-    /* A clock that was set back leaves more than RETRY. */
+    /* If the clock was set back, more than RETRY is left, and a try is due. */
     apr_time_t left = own->next_try - apr_time_now();
     if (own->handle || (left > 0 && left <= RETRY) || apr_thread_mutex_trylock(own->lock) != APR_SUCCESS)
         return own->handle;
@@ -122,7 +122,7 @@ static void child_init(apr_pool_t *pool, server_rec *main_server) {
     }
 }
 
-/* Says once that levels stand still, and why, and once that they move again. */
+/* Logs once that levels stand still, and why, and once that they move again. */
 static void tell_frozen(attachment_t *own, request_rec *r, int frozen) {
     if (own->was_frozen == frozen) return;
     own->was_frozen = frozen;
@@ -137,7 +137,7 @@ static void tell_frozen(attachment_t *own, request_rec *r, int frozen) {
         ap_log_rerror(APLOG_MARK, APLOG_NOTICE, 0, r, "%s: a controller is awake again", own->path);
 }
 
-/* The end of a request: its bytes, and how it ended. */
+/* Ends a request: reports its bytes and its outcome. */
 static void depart(under_way_t *own) {
     if (!own->number) return;
     request_rec *last = own->request;
@@ -161,7 +161,7 @@ static int log_transaction(request_rec *r) {
     return DECLINED;
 }
 
-/* Takes the level's prefix out of what names a place on the site, as the gateway does. */
+/* Takes the level's prefix out of fields that name a place on the site, as the gateway does. */
 static void map_head(request_rec *r, const char *prefix, const apr_table_t *head) {
     plimsoll_place_t place = {.host = r->hostname, .prefix = prefix};
     const apr_array_header_t *fields = apr_table_elts(head);
@@ -173,7 +173,7 @@ static void map_head(request_rec *r, const char *prefix, const apr_table_t *head
     }
 }
 
-/* Whether a field tells caches what to do, whoever's they are. */
+/* Whether a field gives orders to caches of any kind. */
 static int tells_caches(const char *name) {
     static const char *const fields[] = {"Expires", "Last-Modified", "Surrogate-Control", "X-Accel-Expires", NULL};
     size_t length = strlen(name), end = strlen("Cache-Control");
@@ -183,7 +183,7 @@ static int tells_caches(const char *name) {
     return 0;
 }
 
-/* All levels of a page have one URL: no cache may keep a lighter copy, nor take it by its date for the page. */
+/* All levels of a page have one URL: no cache may keep a lighter copy, nor take the copy for the page by its date. */
 static void keep_from_caches(request_rec *r) {
     apr_table_t *tables[] = {r->headers_out, r->err_headers_out};
     int is_secret = 0;
@@ -199,13 +199,13 @@ static void keep_from_caches(request_rec *r) {
             else index++;
         }
     }
-    /* A cache of this server has seen it by now. */
+    /* A cache of this server has already seen the response. */
     r->no_cache = 0;
     apr_table_setn(r->headers_out, "Cache-Control", is_secret ? "no-store" : "private, no-cache");
 }
 
-/* Sees the head of a response before it goes. A stream of events stays open for as long as its client likes, and gives its place
- * back. */
+/* Changes the head of a response before it is sent. A stream of events stays open for as long as its client likes, and gives its
+ * place back. */
 static apr_status_t see_head(ap_filter_t *filter, apr_bucket_brigade *brigade) {
     request_rec *r = filter->r, *first = r;
     while (first->prev) first = first->prev;
@@ -236,30 +236,30 @@ static const char *header(void *context, const char *name) {
 
 static int reject(request_rec *r, const plimsoll_decision_t *decision) {
     apr_table_setn(r->err_headers_out, "X-Plimsoll", apr_psprintf(r->pool, "level=0; reason=%s", decision->reason));
-    /* A host that no site has is not there later either. */
+    /* If no site has the host, to come again later does not help, and there is no time for it. */
     if (decision->retry_after) {
         apr_table_setn(r->err_headers_out, "Retry-After", apr_psprintf(r->pool, "%u", decision->retry_after));
         apr_table_setn(r->err_headers_out, "Cache-Control", "no-store");
         apr_table_setn(r->err_headers_out, "RateLimit",
                        apr_psprintf(r->pool, "\"%s\";r=0;t=%u", decision->reason, decision->retry_after));
     }
-    /* Apache makes 500 of a number for which it has no words. */
+    /* If Apache has no reason phrase for a status, it would send 500 instead. */
     if (atoi(ap_get_status_line((int)decision->status)) != (int)decision->status)
         r->status_line = apr_psprintf(r->pool, "%u Rejected", decision->status);
     return (int)decision->status;
 }
 
-/* Looks how many connections wait to be accepted. Under prefork and worker a connection holds a process or a thread for as long as
- * it is open, silent or not: while others wait it ends with this answer, or they starve. */
+/* Counts the connections that wait to be accepted. Under prefork and worker a connection holds a process or a thread while it is
+ * open, even if it is idle: if others wait, it ends with this answer, since the others would starve. */
 static void look_at_queue(request_rec *r, plimsoll_t *handle) {
-    /* Each connection has been accepted once. */
+    /* Each connection is counted once, with its first request. */
     if (is_async && r->connection->keepalives) return;
     int waiting = plimsoll_look_at_queue(handle);
     if (waiting > 0 && !is_async && !r->connection->master) r->connection->keepalive = AP_CONN_CLOSE;
 }
 
-/* Whether a request asks by `Upgrade` for a protocol of streams, of which it is then the first: it comes again with that one's own
- * connection. Apache asks the same when it would handle it. */
+/* Whether a request is upgraded to h2c: it then comes again as the first stream of the HTTP/2 connection. Apache makes the same
+ * check when it handles the request. */
 static int comes_again(request_rec *r) {
     const char *upgrade = apr_table_get(r->headers_in, "Upgrade");
     apr_array_header_t *offers = NULL;
@@ -271,8 +271,7 @@ static int comes_again(request_rec *r) {
     return selected && !strcmp(selected, "h2c");
 }
 
-/* Where a translated path leads. A folder is always the one of the path as it came: its index is looked for as a request of its
- * own. */
+/* Where a translated path leads. A folder is never served with the prefix: its index is looked for by a subrequest. */
 enum { NOWHERE, TO_A_FILE, TO_A_FOLDER, TO_AN_APPLICATION };
 
 static int leads(request_rec *r) {
@@ -280,13 +279,13 @@ static int leads(request_rec *r) {
     if (!r->filename) return NOWHERE;
     if (r->proxyreq && !strncmp(r->filename, "proxy:", strlen("proxy:"))) return TO_AN_APPLICATION;
     apr_status_t status = apr_stat(&found, r->filename, APR_FINFO_TYPE, r->pool);
-    /* A script's path may have more behind it. */
+    /* The path may go on behind the name of a script. */
     if (status != APR_SUCCESS) return APR_STATUS_IS_ENOTDIR(status) ? TO_A_FILE : NOWHERE;
     return found.filetype == APR_DIR ? TO_A_FOLDER : TO_A_FILE;
 }
 
-/* Has the other modules translate the path as it came, and then with the level's prefix, on a copy. What they find by the second
- * is served if it is there. Rules of <Location> and what modules say of the path hold for the one that came. */
+/* Has the other modules translate the path as it came, and then, on a copy of the request, the path with the level's prefix. If
+ * the prefixed path exists, it is served. The rules of <Location> and of other modules hold for the path as it came. */
 static int translate_both(request_rec *r, under_way_t *own) {
     request_rec *copy = apr_pmemdup(r->pool, r, sizeof *r);
     copy->notes = apr_table_clone(r->pool, r->notes);
@@ -294,7 +293,7 @@ static int translate_both(request_rec *r, under_way_t *own) {
     copy->headers_out = apr_table_clone(r->pool, r->headers_out);
     copy->err_headers_out = apr_table_clone(r->pool, r->err_headers_out);
     const char *first_root = ap_document_root(r);
-    /* By ProxyPass with `mapping=encoded`, before the path was decoded. */
+    /* ProxyPass with `mapping=encoded` maps the path before it is decoded. */
     int is_mapped = r->proxyreq;
 
     ap_set_module_config(r->request_config, &plimsoll_module, own);
@@ -305,7 +304,7 @@ static int translate_both(request_rec *r, under_way_t *own) {
         ap_set_document_root(r, first_root);
         ap_set_context_info(r, NULL, NULL);
         copy->uri = apr_pstrcat(r->pool, own->prefix, r->uri, NULL);
-        /* ProxyPass with `nocanon` hands this one on. */
+        /* ProxyPass with `nocanon` passes this path on. */
         if (r->unparsed_uri && r->unparsed_uri[0] == '/')
             copy->unparsed_uri = apr_pstrcat(r->pool, own->prefix, r->unparsed_uri, NULL);
         if (is_mapped) {
@@ -316,7 +315,7 @@ static int translate_both(request_rec *r, under_way_t *own) {
 #endif
         }
         int to = ap_run_translate_name(copy) == OK ? leads(copy) : NOWHERE;
-        /* A file has no methods but these; an application has its share of the site, and what is excepted from it. */
+        /* A file answers an application's path only to GET; an application is found only where the plain path leads to one, or to a file. */
         int is_there = to == TO_A_FILE           ? r->method_number == M_GET || leads(r) != TO_AN_APPLICATION
                        : to == TO_AN_APPLICATION ? leads(r) == TO_AN_APPLICATION || leads(r) == TO_A_FILE
                                                  : 0;
@@ -338,15 +337,15 @@ static int translate_both(request_rec *r, under_way_t *own) {
     return answer;
 }
 
-/* An application learns its path when all rules for the one that came have been asked. */
+/* An application gets the prefixed path only after all rules for the path as it came were applied. */
 static int fixups(request_rec *r) {
     under_way_t *own = ap_get_module_config(r->request_config, &plimsoll_module);
     if (own && own->proxied) r->uri = (char *)own->proxied;
     return DECLINED;
 }
 
-/* What a request brings about inside the server is a part of it, and is looked for in the tree of its level. Apache renames the
- * variables of one that was redirected inside, as by ErrorDocument: its log line has the new one's. */
+/* A subrequest or an internal redirect is a part of its request, and is looked for in the tree of the request's level. Apache
+ * renames the variables of a request that was redirected, as by ErrorDocument, and logs the new one, so they are copied. */
 static int translate_part(request_rec *r) {
     request_rec *first = r;
     static const char *const variables[] = {"PLIMSOLL_LEVEL", "PLIMSOLL_REASON"};
@@ -376,7 +375,7 @@ static int translate_name(request_rec *r) {
 
     look_at_queue(r, handle);
 
-    /* The library wants it encoded, and Apache has decoded it, unless ProxyPass maps it as it came. */
+    /* The library wants an encoded path, and Apache has decoded it, unless ProxyPass maps it as it came. */
     const char *came = r->proxyreq ? r->uri : ap_escape_uri(r->pool, r->uri);
     plimsoll_request_t request = {.method = r->method,
                                   .host = r->hostname,
@@ -506,7 +505,7 @@ static void register_hooks(apr_pool_t *pool) {
     ap_hook_child_init(child_init, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_translate_name(translate_name, NULL, NULL, APR_HOOK_REALLY_FIRST);
     ap_hook_fixups(fixups, NULL, NULL, APR_HOOK_REALLY_LAST);
-    /* After all that set fields, and before what writes them. */
+    /* The filter runs after all that set fields, and before the one that writes them. */
     head_filter = ap_register_output_filter("PLIMSOLL_HEAD", see_head, NULL, AP_FTYPE_PROTOCOL - 1);
     ap_hook_insert_filter(insert_filter, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_insert_error_filter(insert_filter, NULL, NULL, APR_HOOK_MIDDLE);

@@ -1,7 +1,7 @@
 /* What the three calls cost: calls STATE THREADS ROUNDS REQUESTS.
  *
- * Each of the threads makes so many requests in each round, after a round that is not counted. Prints one line: the least and the
- * middle processor time of a round, in ns a request; how often the rounds asked for memory; requests that were served, and rejected.
+ * Each thread makes REQUESTS requests in each round, after a round that is not counted. Prints one line: the least and the median
+ * processor time of a round, in ns a request; the number of allocations in the rounds; requests served, and requests rejected.
  */
 #include <errno.h>
 #include <plimsoll.h>

@@ -1,7 +1,7 @@
 //! The C functions (UC 6.2). `include/plimsoll.h` is made from this file, and a test compares them.
 //!
-//! No panic leaves a function: it is caught, and the function returns [`Fault::Internal`]. A null pointer where there must be
-//! none is an error; that another pointer points to what its type says, the caller has to see to.
+//! No panic leaves a function: it is caught, and the function returns [`Fault::Internal`]. A null pointer is an error where
+//! none is allowed. The caller guarantees that any other pointer points to what its type says.
 
 #![expect(unsafe_code, reason = "C calls with pointers")]
 #![expect(non_camel_case_types, reason = "the names in C")]
@@ -96,9 +96,9 @@ pub unsafe extern "C" fn plimsoll_adapt(
             unsafe { (decision.write(answer), path.write(0)) };
         })?;
         let asked = if served.level == 0 { &[] } else { asked };
-        // SAFETY: `server.adapt` has found that `path`, to which the caller lets `capacity` bytes be written, holds the
-        // prefix, the path that was asked for and a NUL. `asked` may lie in the same memory: `put_behind` moves it first.
-        // No text of the request is read after this.
+        // SAFETY: `server.adapt` has checked that the `capacity` bytes at `path`, which the caller lets be written, hold the
+        // prefix, the path that was asked for and a NUL. `asked` may lie in the same memory: `put_behind` moves it first. No
+        // text of the request is read after this.
         let path_length = unsafe { put_behind(served.prefix.as_bytes(), asked.as_ptr(), asked.len(), path) };
         let status =
             if served.level == 0 { server.configuration().gateway.settings.rejection.status } else { 0 };
@@ -243,9 +243,9 @@ pub extern "C" fn plimsoll_outcome_of(status: u32) -> c_int {
 /// `handle` is of plimsoll_init, and is not used any more; or NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn plimsoll_close(handle: *mut plimsoll_t) {
-    // A call that a signal handler has interrupted may use the server, or be at the system's own memory.
+    // The call that this signal handler has interrupted may be using the server, or be inside the allocator.
     let interrupts = CALLS.get() > 0;
-    // Nothing is left to be told by an error.
+    // Nobody is left to whom an error could be returned.
     let _ = guarded(|| {
         if interrupts {
             // SAFETY: null or a handle, as the caller sees to.
@@ -318,7 +318,7 @@ pub extern "C" fn plimsoll_strerror(error: c_int) -> *const c_char {
     known.map_or("no error\0", Fault::c_text).as_ptr().cast()
 }
 
-/// The answer where no site has the host.
+/// The decision if no site has the request's host.
 const NO_SITE: plimsoll_decision_t = plimsoll_decision_t {
     request: 0,
     level: 0,
@@ -329,7 +329,7 @@ const NO_SITE: plimsoll_decision_t = plimsoll_decision_t {
     path_length: 0,
 };
 
-/// As C has it: 0 while a controller is awake.
+/// The number of the state in C: 0 while a controller is awake.
 fn number(frozen: Option<Frozen>) -> u32 {
     frozen.map_or(0, |frozen| frozen as u32)
 }
@@ -338,11 +338,11 @@ fn number(frozen: Option<Frozen>) -> u32 {
 const DOTTED: plimsoll_decision_t = plimsoll_decision_t { status: 400, ..NO_SITE };
 
 thread_local! {
-    /// How many calls of this thread are under way: more than one where a signal handler has interrupted one.
+    /// The number of calls of this thread that are under way: more than one if a signal handler has interrupted a call.
     static CALLS: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Runs a call; a panic becomes an error.
+/// Runs a call, and turns a panic into an error.
 fn guarded(call: impl FnOnce() -> Result<(), Fault>) -> c_int {
     let outer = CALLS.get();
     CALLS.set(outer + 1);
@@ -367,7 +367,7 @@ unsafe fn bytes<'a>(text: *const c_char) -> Option<&'a [u8]> {
     (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_bytes())
 }
 
-/// What is null or not UTF-8 is empty, which no rule names.
+/// A text of C; a null pointer or text that is not UTF-8 becomes the empty text, which no rule names.
 ///
 /// # Safety
 /// As of [`bytes`].
@@ -382,7 +382,7 @@ fn address(text: &str) -> Result<IpAddr, Fault> {
     text.parse().ok().or_else(without_zone).ok_or(Fault::Argument)
 }
 
-/// Writes a prefix, a path that may lie where it is written, and a NUL; returns the bytes of both.
+/// Writes a prefix, a path that may overlap the place it is written to, and a NUL; returns the length of prefix and path.
 ///
 /// # Safety
 /// `asked` points to `length` bytes that may be read. At `path`, bytes for the prefix, for `length` more and for a NUL may
@@ -418,7 +418,7 @@ unsafe fn write(text: *mut c_char, pieces: &[&[u8]]) {
 /// # Safety
 /// The callback may be called with this context and a text.
 unsafe fn call<'a>(header: plimsoll_header_t, context: *mut c_void, name: &str) -> Option<&'a str> {
-    /// No rule names a header that is longer.
+    /// Rules name no header longer than this.
     const LONGEST: usize = 255;
     let header = header?;
     let mut copy = [0_u8; LONGEST + 1];
@@ -447,7 +447,7 @@ mod tests {
         let configuration = plimsoll_config::parse_inside(CONFIGURATION, "test").unwrap();
         Controller::start(&state, (CONFIGURATION, &configuration), 1, 1).unwrap().0.tick();
         let server = plimsoll_t(Server::attach(&state).unwrap());
-        // The path begins so many bytes behind the place where it is rewritten.
+        // Case by case, the path begins this many bytes behind the place where it is rewritten.
         for (asked, behind) in
             [("/index.html", 0), ("/a", 0), ("/", 0), ("/index.html", 3), ("/a", 9), ("", 0)]
         {
@@ -457,16 +457,16 @@ mod tests {
             let request = |host: &'static CStr| plimsoll_request_t {
                 method: c"GET".as_ptr(),
                 host: host.as_ptr(),
-                // SAFETY: it is in the buffer.
+                // SAFETY: the path is in the buffer.
                 path: unsafe { path.add(behind) },
                 query: ptr::null(),
                 client: c"192.0.2.1".as_ptr(),
                 header: None,
                 context: ptr::null_mut(),
             };
-            // SAFETY: all are texts, or point to what is here.
+            // SAFETY: every pointer is to a text, or to a value of this test.
             let error = unsafe { plimsoll_adapt(&server, &request(c"www"), path, 64, &mut decision) };
-            // SAFETY: a text is there.
+            // SAFETY: the call has written a text there.
             let seen = unsafe { CStr::from_ptr(path) }.to_str().unwrap().to_owned();
             assert_eq!((error, seen, decision.path_length), (0, format!("/full{asked}"), asked.len() + 5));
             // SAFETY: as above.
@@ -482,7 +482,7 @@ mod tests {
     #[test]
     fn reasons_and_errors_read_the_same_in_c() {
         for reason in Reason::ALL {
-            // SAFETY: a word of the table, which ends with NUL.
+            // SAFETY: the pointer is to a word of the table, which ends with NUL.
             assert_eq!(unsafe { CStr::from_ptr(c_reason(reason)) }.to_str(), Ok(reason.as_str()));
         }
         for fault in Fault::ALL {

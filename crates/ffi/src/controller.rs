@@ -1,5 +1,5 @@
 //! The process that ticks: it makes the shared state or takes it over, runs the engine over the counters of all lanes,
-//! publishes what it sets, and returns what dead processes held.
+//! publishes the service levels, and gives back the places that dead processes held.
 
 use crate::fault::Fault;
 use crate::layout::{Changing, Layout, ListenQueue};
@@ -20,7 +20,7 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::fence;
 use std::time::{Duration, SystemTime};
 
-/// How often what dead processes have left is compared at most in a tick, until no lane changes meanwhile.
+/// The most comparisons of gates and lanes in a tick, until one finds no lane in the middle of a change.
 const TRIES: usize = 100;
 
 /// The controller of the shared state: it runs the loops for all processes that are attached.
@@ -34,10 +34,10 @@ pub struct Controller {
     verdicts: Verdicts,
     own: u64,
     seed: u64,
-    /// T.
+    /// The control period T.
     period: Duration,
     place: StatePlace,
-    /// The last to go.
+    /// The lock of the state, declared last so that it is released last.
     _lock: Lock,
 }
 
@@ -46,16 +46,16 @@ pub struct Controller {
 pub enum Taken {
     /// The state was made anew.
     Made,
-    /// The state was there with the same configuration: processes that are attached go on with this controller.
+    /// A state of the same configuration was there; processes that are attached to it go on with this controller.
     Over,
 }
 
 impl Controller {
-    /// Makes the shared state of this configuration at `path`, or takes it over if it is there. `seed` keys the client hash of
-    /// a new one.
+    /// Makes the shared state of this configuration at `path`, or takes over the state that is there. `seed` is the key of the
+    /// client hash in a new state.
     ///
     /// # Errors
-    /// What cannot be, one sentence each.
+    /// Everything that is wrong, one sentence each.
     pub fn start(
         path: &Path,
         (text, configuration): (&str, &Configuration),
@@ -96,7 +96,7 @@ impl Controller {
         Ok((controller, taken))
     }
 
-    /// Goes on from what an earlier controller has learned; returns what of it was left out.
+    /// Loads what an earlier controller has learned; returns what it did not take over.
     pub fn restore(&mut self, learned: &LearnedState, at_once: bool) -> Vec<String> {
         self.engine.restore(learned, at_once)
     }
@@ -106,7 +106,7 @@ impl Controller {
         self.engine.learned()
     }
 
-    /// The key of the client hash: that of the state, which may be older than this controller.
+    /// The key of the client hash: the one in the state, which may be older than this controller.
     pub fn seed(&self) -> u64 {
         self.seed
     }
@@ -116,7 +116,7 @@ impl Controller {
         self.engine.status()
     }
 
-    /// Runs what is due, publishes it, and returns how long it may rest.
+    /// Runs the loops that are due, publishes the result, and returns how long the controller may sleep.
     pub fn tick(&mut self) -> Duration {
         let start = now();
         self.changing.heartbeat_ns.store(start.as_nanos(), Relaxed);
@@ -135,34 +135,34 @@ impl Controller {
         self.lanes.iter().filter(|lane| lane.owner() != 0).count()
     }
 
-    /// How many lanes there are, the most processes that may attach.
+    /// The number of lanes, which is the most processes that may attach.
     pub fn lanes(&self) -> usize {
         self.lanes.len()
     }
 
-    /// How many connections wait in the server's listen queue; `None` if no process has looked of late, and of a full queue,
-    /// whose length says nothing.
+    /// How many connections wait in the server's listen queue; `None` if no process has looked lately, or if the queue was
+    /// full, since the length of a full queue says nothing.
     pub fn listen_queue(&self) -> Option<u32> {
         let (_, waiting) = self.queue.read(now(), self.period);
         waiting
     }
 
-    /// Processes that were found dead, and the requests that they held.
+    /// The number of processes that were found dead, and the number of requests that they held.
     pub fn deaths(&self) -> (u64, u64) {
         (self.changing.deaths.load(Relaxed), self.changing.returned.load(Relaxed))
     }
 
-    /// How often a process was refused since all lanes belonged to living ones.
+    /// How often a process was refused because all lanes belonged to living processes.
     pub fn refused(&self) -> u64 {
         self.changing.refused.load(Relaxed)
     }
 
-    /// Whether the path of the state leads to it still, so that processes can attach.
+    /// Whether the state's file still has its path, so that processes can attach.
     pub fn is_in_place(&self) -> bool {
         !self.place.is_left()
     }
 
-    /// Frees the lanes of dead processes, and ends what they held at the gates.
+    /// Frees the lanes of dead processes, and gives back the places that they held at the gates.
     fn return_from_dead(&mut self) {
         for lane in &self.lanes {
             if lane.claim_from_dead(self.own, self.changing) {
@@ -177,10 +177,10 @@ impl Controller {
         }
     }
 
-    /// What a gate counts beyond what lanes hold, requests and exempt ones.
+    /// How many requests, and exempt requests, a gate counts beyond what all lanes hold.
     ///
-    /// A process that is stopped in the middle of a change may hold one more of each than its lane says. So one of each is
-    /// taken to be its own until it goes on: no more than dead processes have left is returned, whoever is stopped.
+    /// A process that is stopped in the middle of a change may hold one more of each than its lane says. So for each such
+    /// process one of each is left at the gate until the process goes on: never more is given back than dead processes held.
     fn left_at(&mut self, plant: usize) -> (u32, u32) {
         let mut most = (0, 0);
         for _ in 0..TRIES {
@@ -194,7 +194,7 @@ impl Controller {
         most
     }
 
-    /// What a gate counts beyond what lanes say, and how many lanes are in the middle of a change; `None` if one has begun or
+    /// The same by one comparison, with the number of lanes that are in the middle of a change; `None` if a lane has begun or
     /// ended a change meanwhile.
     fn compare(&mut self, plant: usize) -> Option<((u32, u32), u32)> {
         self.versions.clear();
@@ -211,20 +211,20 @@ impl Controller {
 
 impl Drop for Controller {
     fn drop(&mut self) {
-        // Another controller may come at once. A failure means that one has come already, which cannot be.
+        // Another controller may come at once. The exchange cannot fail, since this controller still has the lock.
         let _ = self.changing.controller.compare_exchange(self.own, 0, AcqRel, Relaxed);
     }
 }
 
-/// What the shared state of this configuration has, unless the gateway is needed for it.
+/// The layout of this configuration's shared state, or what in it needs the gateway.
 fn shape_inside(configuration: &Configuration) -> Result<SharedShape, Vec<String>> {
     let mut wrong = needing_the_gateway(configuration);
     let shape = SharedShape::of(&configuration.promises).map_err(|more| wrong.extend(more));
     if let (Ok(shape), true) = (shape, wrong.is_empty()) { Ok(shape) } else { Err(wrong) }
 }
 
-/// The state with these contents at `path`, if it is there; else it is made. Another one is replaced: its processes go on with
-/// the levels that they have, and attach to the new one when they start anew. To be called with its lock.
+/// The state with these contents at `path`; it is made if it is not there. A state of other contents is replaced: its processes
+/// go on with the levels that they have, and attach to the new state when they restart. The caller holds the state's lock.
 fn find_or_make(path: &Path, contents: &Contents<'_>) -> Result<(Mapping, Taken), Vec<String>> {
     let at = path.display();
     match Mapping::open(path) {
@@ -241,7 +241,7 @@ fn find_or_make(path: &Path, contents: &Contents<'_>) -> Result<(Mapping, Taken)
     })
 }
 
-/// Whether processes that are attached to it can go on with these contents.
+/// Whether processes that are attached to this state can go on with these contents.
 fn is_of(known: &Mapping, contents: &Contents<'_>) -> bool {
     let header = known.header();
     known.layout() == contents.layout
@@ -250,7 +250,7 @@ fn is_of(known: &Mapping, contents: &Contents<'_>) -> bool {
         && !owner::is_elsewhere(header.namespace)
 }
 
-/// What the file says that only the gateway does.
+/// Whatever in the file only a gateway can do.
 fn needing_the_gateway(configuration: &Configuration) -> Vec<String> {
     let settings = &configuration.gateway.settings;
     let mut wrong = Vec::new();

@@ -1,8 +1,8 @@
 //! A process dies at each instruction, as by `kill -9`, and others go on: nothing is lost, and nothing is counted twice.
 //!
-//! What a process leaves behind is what it has written into the shared state. So a process runs one instruction at a time
-//! (`ptrace`), and wherever that has changed the state, the file is copied: each copy is what is found if the process died
-//! there. What is tried is the code as it was compiled, and every instruction of it.
+//! What a process leaves behind is what it has written into the shared state. So the test runs a process one instruction at a
+//! time (`ptrace`), and copies the file after each instruction that has changed it: the copy is what others would find if the
+//! process died there. So the compiled code is tested, at every instruction.
 
 use crate::controller::Controller;
 use crate::mapping::Mapping;
@@ -28,15 +28,15 @@ const CONFIGURATION: &str = "[gateway]\nlisten = \"127.0.0.1:0\"\n\n\
                              [[site]]\nname = \"www\"\nexempt = [{ path = \"/healthz\" }]\n\n\
                              [[site.level]]\nname = \"light\"\nprefix = \"/light\"\n\n\
                              [[site.level]]\nname = \"full\"\n";
-/// The first is that of a process that has died with [`HELD`]; the other one's process is stepped.
+/// The first lane is that of a process that died with [`HELD`]; the second is that of the process that is stepped.
 const LANES: usize = 2;
-/// Requests that the first process held, and the exempt ones of them.
+/// Requests that the first process held, and how many of them were exempt.
 const HELD: (u32, u32) = (3, 1);
 
-/// What a process does: [`process`] is its beginning.
+/// What a process does; it begins in [`process`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Act {
-    /// Attaches, and holds [`HELD`]. What follows is for the others.
+    /// Attaches, and holds [`HELD`]; the first process does this, and the other one of the following.
     Hold,
     /// Makes calls of each kind.
     Call,
@@ -57,7 +57,7 @@ fn controller(state: &Path) -> Controller {
     Controller::start(state, (CONFIGURATION, &configuration), 1, LANES).expect("a controller").0
 }
 
-/// A number that is 0 where the request is rejected.
+/// The request's number, which is 0 if the request is rejected.
 fn ask(server: &Server, host: &str, path: &str, client: u8) -> u64 {
     let client = IpAddr::V4(Ipv4Addr::new(10, 0, 0, client));
     let fields = Fields { method: "GET", host, path: path.as_bytes(), query: "", client, header: &|_| None };
@@ -67,7 +67,7 @@ fn ask(server: &Server, host: &str, path: &str, client: u8) -> u64 {
 fn call(server: &Server) {
     let done = |request, outcome| server.done(request, outcome).expect("it is under way");
     let mut served = 0;
-    // Some are rejected, and the others are given lighter pages.
+    // Some of the requests are rejected, and the others get lighter pages.
     for client in 0..5 {
         let request = ask(server, "www", "/page", client);
         if request != 0 {
@@ -86,7 +86,7 @@ fn call(server: &Server) {
     ask(server, "www", "/healthz", 3);
 }
 
-/// The process that the others start: it stops before what it does, and tells when that is done.
+/// The process that the other tests start: it stops before its act, and signals when the act is done.
 #[test]
 #[ignore = "the tests beside it start it"]
 fn process() {
@@ -107,7 +107,7 @@ fn process() {
             let server = Server::attach(state).expect("a lane");
             stop();
             call(&server);
-            // It is there still: a process need not detach.
+            // The server is leaked: a process need not detach.
             std::mem::forget(server);
         }
         Act::TakeLanes => {
@@ -122,11 +122,11 @@ fn process() {
             controller.tick();
         }
     }
-    // It is ignored, but not by whoever traces the process.
+    // The process ignores this signal, but its tracer sees it.
     raise(Signal::SIGURG).expect("a signal to itself");
 }
 
-/// A process that has come to its stop.
+/// A process that has stopped before its act.
 struct Stopped {
     child: Child,
     /// The thread that is traced.
@@ -147,12 +147,12 @@ impl Stopped {
         Stopped { child, thread: None }
     }
 
-    /// Lets it do what it does, and copies the state wherever it has changed; it is stopped while `look` looks at the copy.
+    /// Lets the process act, and copies the state after each change; the process stands still while `look` inspects the copy.
     fn step(&mut self, state: &Path, mut look: impl FnMut(&[u8])) {
         let tasks = fs::read_dir(format!("/proc/{}/task", self.child.id())).expect("its threads");
         let threads = tasks
             .map(|task| task.expect("a thread").file_name().to_string_lossy().parse().expect("a number"));
-        // The test's own thread is the last one.
+        // The thread of the test itself is the one with the highest number.
         let thread = Pid::from_raw(threads.max().expect("at least one"));
         let wait = || waitpid(thread, Some(WaitPidFlag::__WALL)).expect("a stop");
         ptrace::attach(thread).expect("it may be traced by its parent");
@@ -179,7 +179,7 @@ impl Stopped {
 
 impl Drop for Stopped {
     fn drop(&mut self) {
-        // It dies here, and so it does where a test fails. A tracer of a thread has to wait for it too.
+        // The process dies here, even if a test fails. The tracer of a thread must wait for that thread too.
         let _ = self.child.kill();
         if let Some(thread) = self.thread {
             while let Ok(WaitStatus::Stopped(..)) = waitpid(thread, Some(WaitPidFlag::__WALL)) {}
@@ -188,7 +188,7 @@ impl Drop for Stopped {
     }
 }
 
-/// States of a folder of its own.
+/// The files of states, in a folder of their own.
 struct States {
     folder: tempfile::TempDir,
     count: usize,
@@ -199,7 +199,7 @@ impl States {
         States { folder: tempfile::tempdir().expect("a folder"), count: 0 }
     }
 
-    /// A file of its own, since what is mapped stays so.
+    /// Each copy has a file of its own, since a mapping stays for the life of the test.
     fn copy(&mut self, bytes: &[u8]) -> PathBuf {
         self.count += 1;
         let path = self.folder.path().join(self.count.to_string());
@@ -207,7 +207,7 @@ impl States {
         path
     }
 
-    /// A state without controller, with levels that reject some; the process of its first lane has died.
+    /// A state without a controller, whose levels reject some requests; the process of its first lane has died.
     fn first(&mut self) -> PathBuf {
         let state = self.folder.path().join("state");
         let mut first = controller(&state);
@@ -221,17 +221,17 @@ impl States {
     }
 }
 
-/// What is found in a state.
+/// The counts of a state.
 fn counts(state: &Path) -> Counts {
     Counts::read(&Mapping::open(state).expect("a state"))
 }
 
-/// Requests at the gate, and the exempt ones of them.
+/// Requests at the gate, and how many of them are exempt.
 fn in_service(state: &Path) -> (u32, u32) {
     Mapping::open(state).expect("a state").words().plants[0].in_service()
 }
 
-/// A controller comes to a state whose processes are dead: all that had arrived has ended, and no lane is lost.
+/// A controller takes over a state whose processes are dead: all requests that had arrived have ended, and no lane is lost.
 fn controller_comes(state: &Path) {
     let before = counts(state);
     controller(state).tick();
@@ -251,7 +251,7 @@ fn controller_comes(state: &Path) {
     }
 }
 
-/// New processes come to such a state, one to each lane, and the controller after them.
+/// New processes take over all lanes of such a state, and then a controller comes.
 fn processes_come(state: &Path) {
     let before = counts(state);
     let servers: [Server; LANES] = std::array::from_fn(|_| Server::attach(state).expect("a lane"));
@@ -269,13 +269,13 @@ fn processes_come(state: &Path) {
     assert_eq!((after.arrived, after.ended, after.in_service), (during.arrived, during.arrived, 0));
 }
 
-/// A controller comes to a state whose second process is stopped, and still holds its requests. What the first one left is
-/// returned, and nothing of the second one's.
+/// A controller comes to a state whose second process is stopped and still holds its requests. It gives back what the first
+/// process left, and nothing of the second one's.
 fn controller_comes_to_stopped(state: &Path) {
     let (before, version) = (in_service(state), Mapping::open(state).expect("a state").lane(1).version());
     controller(state).tick();
     let after = in_service(state);
-    // It may be in the middle of one change.
+    // The process may be in the middle of one change.
     let most = (version % 2) as u32;
     for (before, after, dead) in [(before.0, after.0, HELD.0), (before.1, after.1, HELD.1)] {
         let own = before - dead;
@@ -307,7 +307,7 @@ fn a_process_that_dies_at_any_instruction_leaves_nothing_behind() {
         drop(process);
         let held = if act == Act::Leave { u64::from(HELD.0) } else { 0 };
         assert_eq!(arrived, Some(before + held + arrivals));
-        // At least a change of the gate, one of the lane and six counters for a request.
+        // A request changes at least the gate once, the lane once, and six counters.
         assert!(left.len() > 8 * arrivals as usize + 5, "{} writes", left.len());
         for bytes in &left {
             controller_comes(&states.copy(bytes));
@@ -316,7 +316,7 @@ fn a_process_that_dies_at_any_instruction_leaves_nothing_behind() {
     }
 }
 
-/// The same of those that find what it left: a process that takes its lane, and a controller.
+/// The same for those that find what a process left: another process that takes its lane, and a controller.
 #[test]
 fn whoever_cleans_up_may_die_too() {
     let mut states = States::new();
@@ -326,7 +326,7 @@ fn whoever_cleans_up_may_die_too() {
     process.step(&state, |bytes| left.push(bytes.to_vec()));
     drop(process);
     for (act, every) in [(Act::TakeLanes, 90), (Act::Tick, 180)] {
-        // In the middle of an arrival, as a rule.
+        // These copies are mostly from the middle of an arrival.
         for bytes in left.iter().skip(15).step_by(every) {
             let state = states.copy(bytes);
             let mut process = Stopped::start(act, &state);

@@ -1,4 +1,5 @@
-//! Whether a controller is awake, as a process of the server sees it, and whether one will come back to the state that it has.
+//! Whether a controller is awake, as a process of the server sees it, and whether one will come back to the state that the
+//! process has mapped.
 
 use crate::place::StatePlace;
 use plimsoll_core::time::Instant;
@@ -7,19 +8,19 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
 
-/// The number of control periods, and the time, after which a controller that was not awake is taken to be dead.
+/// After this number of control periods, and this time, without a tick a controller is taken to be dead.
 const SILENT_PERIODS: u64 = 5;
 const SILENT: Duration = Duration::from_secs(3);
-/// How often it is looked whether the state was made anew, while no controller is awake (ns).
+/// While no controller is awake, how often a process checks whether the state was made anew (ns).
 const LOOK_NS: u64 = 1_000_000_000;
 
 /// Why no controller is awake. Its number is part of the C interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub enum Frozen {
-    /// There is none now: levels stand still until there is one again.
+    /// There is no controller now: levels stand still until there is one again.
     Silent = 1,
-    /// The path of the state leads to another one: no controller will come back to the one that this process has.
+    /// The path leads to another state: no controller will come back to the one that this process has mapped.
     Replaced = 2,
 }
 
@@ -35,11 +36,11 @@ impl Frozen {
     }
 }
 
-/// What is watched of the controller.
+/// What a process watches of the controller.
 pub(crate) struct ControllerWatch {
     silent_ns: u64,
     place: StatePlace,
-    /// Whether the state was made anew, by the last look, and when that was (ns).
+    /// Whether the state was made anew by the last check, and when the check was (ns).
     is_replaced: AtomicBool,
     looked_ns: AtomicU64,
 }
@@ -55,16 +56,17 @@ impl ControllerWatch {
         }
     }
 
-    /// Whether no controller is awake, which was awake last at `heartbeat_ns`, and why.
+    /// Why no controller is awake, if the last one was awake at `heartbeat_ns`; `None` if one is awake.
     pub(crate) fn look(&self, now: Instant, heartbeat_ns: u64) -> Option<Frozen> {
-        // Either way: a tick may have come since `now` was read, and one far ahead was before the machine's start.
+        // The distance counts in both directions: a tick may have come since `now` was read, and a time far ahead is of an
+        // earlier start of the machine.
         if now.as_nanos().abs_diff(heartbeat_ns) <= self.silent_ns {
             return None;
         }
         Some(if self.is_replaced_at(now) { Frozen::Replaced } else { Frozen::Silent })
     }
 
-    /// That is asked of the kernel, once a second.
+    /// Whether the state was made anew; the kernel is asked once a second.
     fn is_replaced_at(&self, now: Instant) -> bool {
         if now.as_nanos().saturating_sub(self.looked_ns.load(Relaxed)) > LOOK_NS {
             self.looked_ns.store(now.as_nanos(), Relaxed);
@@ -73,7 +75,7 @@ impl ControllerWatch {
         self.is_replaced.load(Relaxed)
     }
 
-    /// The next look asks the kernel.
+    /// Makes the next check ask the kernel.
     #[cfg(test)]
     pub(crate) fn forget(&self) {
         self.looked_ns.store(0, Relaxed);

@@ -5,9 +5,9 @@
 //! lane: slot | held, by plant | counters, by class | counters, by plant
 //! ```
 //!
-//! All numbers are words of the machine. A header that says another version, or other sizes of what the parts hold, is refused
-//! at the attachment, and so is a file that is not as long as its header says. The text of the configuration lies in the
-//! mapping, so that a process cannot have another one than its controller.
+//! All numbers are words of the machine. A process does not attach to a file whose header has another version or other sizes of
+//! the parts' contents, nor to one whose length differs from its header's. The text of the configuration lies in the mapping,
+//! so that a process has the same configuration as its controller.
 
 use crate::fault::Fault;
 use plimsoll_core::processes::{
@@ -21,19 +21,19 @@ use std::time::Duration;
 
 /// "PLIMSOLL".
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"PLIMSOLL");
-/// Changes when the same sizes mean something else.
+/// The version of the layout, to be raised if the same sizes mean something else.
 const VERSION: u64 = 10;
 /// Two cache lines, since a processor fetches two at a time.
 const ALIGN: usize = 128;
 /// The most that a header may announce, so that no sum of sizes overflows.
 const MOST: u64 = 1 << 24;
 
-/// The beginning of the mapping. What is no atomic is written before the file has its name, and never again.
+/// The beginning of the mapping. A field that is not atomic is written before the file has its name, and never again.
 #[derive(Debug, Default)]
 #[repr(C, align(128))]
 pub(crate) struct Header {
     pub(crate) magic: u64,
-    /// Made from the version and all sizes.
+    /// A fingerprint of the version and all sizes.
     pub(crate) layout: u64,
     pub(crate) length: u64,
     pub(crate) lanes: u64,
@@ -45,21 +45,21 @@ pub(crate) struct Header {
     pub(crate) configuration_bytes: u64,
     /// A checksum of the configuration.
     pub(crate) checksum: u64,
-    /// T in nanoseconds, by which a controller is late.
+    /// The control period T in nanoseconds, by which a process judges whether the controller is late.
     pub(crate) period_ns: u64,
-    /// The PID namespace of the controller that made it; 0 if that was not shown.
+    /// The PID namespace of the controller that made the state; 0 if the kernel did not show it.
     pub(crate) namespace: u64,
-    /// The machine's start at which it was made; 0 if that was not shown.
+    /// The start of the machine during which the state was made; 0 if the kernel did not show it.
     pub(crate) boot: u64,
     pub(crate) changing: Changing,
     pub(crate) queue: ListenQueue,
 }
 
-/// The words of the header that change, on lines of their own.
+/// The words of the header that change, on cache lines of their own.
 #[derive(Debug, Default)]
 #[repr(C, align(128))]
 pub(crate) struct Changing {
-    /// How often the controller has published; 0 until it has for the first time.
+    /// How often the controller has published its levels; 0 until the first time.
     pub(crate) generation: AtomicU64,
     /// When the controller was last awake (ns).
     pub(crate) heartbeat_ns: AtomicU64,
@@ -75,8 +75,8 @@ pub(crate) struct Changing {
 }
 
 impl Header {
-    /// Whether it is of an earlier start of the machine than this one, `boot`: it says another one, or its controller was last
-    /// awake far ahead of the clock of now.
+    /// Whether the state was made during an earlier start of the machine than this one, `boot`: the header has another start,
+    /// or the last tick is far ahead of the clock.
     pub(crate) fn is_of_earlier_start(&self, boot: u64, now: Instant) -> bool {
         const FAR_NS: u64 = 3_000_000_000;
         let is_other = self.boot != 0 && boot != 0 && self.boot != boot;
@@ -84,21 +84,21 @@ impl Header {
     }
 }
 
-/// What processes have seen of the server's listen queue, on a line of its own: each of them writes it, and each reads the
-/// words above for every request.
+/// What processes have seen of the server's listen queue, on a cache line of its own: every process writes it, while every
+/// process reads the words above for each request.
 #[derive(Debug, Default)]
 #[repr(C, align(128))]
 pub(crate) struct ListenQueue {
-    /// Since when each look has found somebody (ns); 0 if the last one found nobody.
+    /// Since when every look has found a connection waiting (ns); 0 if the last look found none.
     since_ns: AtomicU64,
     /// When a process last looked (ns).
     seen_ns: AtomicU64,
-    /// How many it found; `u32::MAX` if the queue was full.
+    /// How many connections that process found waiting; `u32::MAX` if the queue was full.
     waiting: AtomicU32,
 }
 
 impl ListenQueue {
-    /// A process has looked. Where another one looks at the same moment, the next look mends what either wrote.
+    /// A process has looked. If two processes look at the same moment, the next look corrects what they wrote.
     pub(crate) fn saw(&self, now: Instant, waiting: u32) {
         let now = now.as_nanos();
         self.seen_ns.store(now, Relaxed);
@@ -108,8 +108,8 @@ impl ListenQueue {
         }
     }
 
-    /// For how long every look has found somebody, and how many the last one has found. Nothing if nobody has looked for
-    /// `recent`. The length of a full queue says nothing: it cannot grow, whatever comes, and so no number is told.
+    /// For how long every look has found a connection waiting, and how many the last look found; nothing if no process has
+    /// looked for `recent`. For a full queue there is no number: its length cannot grow, whatever the load is.
     pub(crate) fn read(&self, now: Instant, recent: Duration) -> (Duration, Option<u32>) {
         let [since, seen] = [&self.since_ns, &self.seen_ns].map(|word| word.load(Relaxed));
         if seen == 0 || u128::from(now.as_nanos().abs_diff(seen)) >= recent.as_nanos() {
@@ -125,9 +125,9 @@ impl ListenQueue {
 #[derive(Debug, Default)]
 #[repr(C, align(128))]
 pub(crate) struct Slot {
-    /// The process that counts here; 0 for none.
+    /// The owner's word, which names the process that counts here; 0 if the lane is free.
     pub(crate) owner: AtomicU64,
-    /// Odd while the owner changes a gate and what it holds.
+    /// Odd while the owner changes a gate and the requests held.
     pub(crate) version: AtomicU64,
 }
 
@@ -214,7 +214,7 @@ impl Layout {
     }
 }
 
-/// A number that another version has not: of [`VERSION`] and the sizes of all parts.
+/// A number that differs from that of any other version: of [`VERSION`] and the sizes of all parts.
 pub(crate) fn fingerprint() -> u64 {
     let sizes = [
         size_of::<Header>(),

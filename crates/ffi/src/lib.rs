@@ -7,25 +7,25 @@
 //!                             mapping, laid out by layout
 //! ```
 //!
-//! The engine decides, in the server's process as in the gateway; here are the memory, who owns which part of it, and the
-//! calls.
+//! The engine decides, in the server's process as in the gateway; this crate has the shared memory, the ownership of its parts,
+//! and the calls.
 //!
 //! - `layout`: what lies where in the mapping
 //! - `mapping`: the mapping as typed references; with `api` and `listen_queue` the only file with unsafe code
-//! - `owner`: processes by number and start time, so that a dead one is told from a later one with its number
-//! - `lock`: a state has one controller
-//! - `slot`: a lane of the mapping, whose it is, and what it counts for one that died
-//! - `controller`: the process that ticks, and gives back what dead processes had in service
+//! - `owner`: a process by its number and start time, so that a dead process is not taken for a later one with its number
+//! - `lock`: the lock that gives a state only one controller
+//! - `slot`: a lane of the mapping, its owner, and the counters of an owner that died
+//! - `controller`: the process that ticks, and gives back the places of dead processes
 //! - `server`: a process that serves requests
-//! - `deaths`: a test of what is left by processes that die or are stopped at each instruction
+//! - `deaths`: a test of what processes leave that die or are stopped at each instruction
 //! - `listen_queue`: how many connections wait for the process
 //! - `reasons`: the words of reasons as C reads them
 //! - `frozen`: whether a controller is awake, as a process sees it
-//! - `place`: the path of a state, and whether another file has it by now
-//! - `report`: what a process tells of the shared state
+//! - `place`: the path of a state, and whether another file has that path by now
+//! - `report`: the shared state as a process reports it
 //! - `view`: a request as the engine reads it
 //! - `fault`: what can go wrong, by number
-//! - `structures`: what the C functions are handed and hand back
+//! - `structures`: the structures that the C functions take and fill
 //! - `api`: the C functions
 
 pub mod api;

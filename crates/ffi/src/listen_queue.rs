@@ -1,4 +1,4 @@
-//! How many connections wait in this process's listen queues, by what the kernel tells of a socket that listens.
+//! How many connections wait in this process's listen queues, by the kernel's figures for a listening socket.
 
 #![expect(unsafe_code, reason = "a call of the C library that fills a structure")]
 
@@ -6,27 +6,27 @@ use plimsoll_core::time::{Duration, Instant};
 use std::ffi::c_int;
 use std::mem::MaybeUninit;
 
-/// `TCP_LISTEN` of the kernel.
+/// The kernel's `TCP_LISTEN`.
 const LISTENS: u32 = 10;
 /// A server opens or inherits its listening sockets before all others, so that they have low numbers.
 const DESCRIPTORS: c_int = 1024;
-/// How long it takes until they are looked for again, where there are none.
+/// If no listening socket was found, the time until the next search.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// How many connections wait at a TCP socket that listens until they are accepted, or `u32::MAX` if its queue is all but full,
-/// so that nobody knows how many come; `None` if it is no such socket.
+/// How many connections wait to be accepted at a listening TCP socket, or `u32::MAX` if its queue is nearly full, so that the
+/// number of arrivals is not known; `None` for any other descriptor.
 pub fn waiting(descriptor: c_int) -> Option<u32> {
     let mut info = MaybeUninit::<libc::tcp_info>::zeroed();
     let mut length = size_of::<libc::tcp_info>() as libc::socklen_t;
-    // SAFETY: the kernel writes as many bytes as there are at most, and any bytes are a value of these numbers. Whatever the
-    // descriptor is, nothing else is changed.
+    // SAFETY: the kernel writes at most `length` bytes, and any bytes are valid for this structure of integers. Nothing else is
+    // changed, whatever the descriptor is.
     let info = unsafe {
         let into = info.as_mut_ptr().cast();
         let asked = libc::getsockopt(descriptor, libc::IPPROTO_TCP, libc::TCP_INFO, into, &raw mut length);
         (asked == 0).then(|| info.assume_init())
     }?;
-    // For a socket that listens, what is not acknowledged is what is not accepted, and the other number is the most. It need
-    // not be full in this moment, in which a connection may just have been taken.
+    // For a listening socket these two fields are the connections not yet accepted and the limit of the queue. A queue just
+    // below its limit counts as full too, since this process may just have taken a connection out of a full one.
     let (waiting, most) = (info.tcpi_unacked, info.tcpi_sacked);
     let is_full = waiting > 0 && waiting.saturating_add(waiting / 16 + 1) >= most;
     (u32::from(info.tcpi_state) == LISTENS).then_some(if is_full { u32::MAX } else { waiting })
@@ -40,7 +40,8 @@ pub(crate) struct Listeners {
 }
 
 impl Listeners {
-    /// How many connections wait at all of them, or `u32::MAX` if one's queue is all but full; `None` if there are none.
+    /// How many connections wait at all of these sockets, or `u32::MAX` if one's queue is nearly full; `None` if there is no
+    /// such socket.
     pub(crate) fn waiting(&mut self, now: Instant) -> Option<u32> {
         if self.known.is_empty() && now >= self.next_search {
             self.next_search = now + AGAIN;
@@ -62,7 +63,7 @@ mod tests {
     use std::net::{TcpListener, TcpStream};
     use std::os::fd::AsRawFd;
 
-    /// A socket with room for this backlog, and the kernel's one more.
+    /// A socket with this backlog; the kernel's queue has room for one more.
     fn listener(backlog: i32) -> TcpListener {
         let socket = TcpListener::bind("127.0.0.1:0").expect("a port");
         rustix::net::listen(&socket, backlog).expect("it listens");

@@ -1,5 +1,5 @@
-//! The lock of a state's controller: a file beside the state, which the kernel unlocks when its process ends, however that is.
-//! Only the process that has it makes a state, replaces or takes over one that is there, and publishes in it. The file stays.
+//! The lock of a state's controller: a file beside the state, which the kernel unlocks when the owner's process ends in any
+//! way. Only the owner of the lock makes, replaces or takes over a state, and publishes in it. The file is never removed.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -8,13 +8,13 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How often a lock is tried that another process has, which may give it back; and how often until that process has written its
-/// number, which on a busy machine may take it some time.
+/// The number of tries while another process has the lock, which it may give up; and the number until that process has written
+/// its number, which may take some time on a busy machine.
 const TRIES: usize = 5;
 const MOST_TRIES: usize = 200;
 const BETWEEN: Duration = Duration::from_millis(10);
 
-/// The lock, until it goes.
+/// The lock, which is released when this value is dropped.
 pub(crate) struct Lock {
     _file: File,
 }
@@ -23,7 +23,7 @@ impl Lock {
     /// Takes the lock of the state at `path`.
     ///
     /// # Errors
-    /// Another one has it, or it cannot be had: a sentence.
+    /// Another process has the lock, or the file cannot be used; the error is a sentence.
     pub(crate) fn take(path: &Path) -> Result<Lock, String> {
         let name = beside(path, ".lock");
         let failed = |error: io::Error| sentence(path, &name, &error);
@@ -35,7 +35,7 @@ impl Lock {
                     write_number(&mut file).map_err(failed)?;
                     return Ok(Lock { _file: file });
                 }
-                // It was removed, and another one made, before it was locked.
+                // The file was replaced between its opening and its locking.
                 Ok(()) => {}
                 Err(TryLockError::WouldBlock) => {
                     holder.clear();
@@ -56,7 +56,7 @@ impl Lock {
     }
 }
 
-/// Why the lock cannot be had, and what to do.
+/// The error as a sentence, with what to do about it.
 fn sentence(path: &Path, name: &Path, error: &io::Error) -> String {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if error.kind() == io::ErrorKind::NotFound {
@@ -86,14 +86,14 @@ fn open(name: &Path) -> io::Result<File> {
     options.mode(0o600).custom_flags(libc::O_NOFOLLOW).open(name)
 }
 
-/// Whether the file has this name still.
+/// Whether the file still has this name.
 fn is_at(file: &File, name: &Path) -> bool {
     let [one, other] = [file.metadata(), fs::symlink_metadata(name)]
         .map(|file| file.map(|file| (file.dev(), file.ino())).ok());
     one.is_some() && one == other
 }
 
-/// Writes by which process it is locked, for those that find it locked.
+/// Writes this process's number into the lock's file, for processes that find it locked.
 fn write_number(file: &mut File) -> io::Result<()> {
     file.set_len(0)?;
     file.rewind()?;
@@ -115,7 +115,7 @@ mod tests {
         Controller::start(state, (CONFIGURATION, &configuration), 1, 2)
     }
 
-    /// Whether the state is new or there already: one of eight is its controller, and publishes in the file that has its name.
+    /// Whether the state is new or old: of eight processes one becomes its controller, and publishes in the file of that name.
     #[test]
     fn one_of_those_that_start_at_once_is_the_controller() {
         let own = format!("process {} is its controller", std::process::id());

@@ -1,10 +1,10 @@
-//! The mapping as typed references. It stays as long as what was made of it, since lanes refer to it; a controller's stays for
-//! the life of the process.
+//! The mapping as typed references. A mapping lives as long as the server made from it, since lanes refer to it; a controller's
+//! lives as long as the process.
 //!
 //! *Soundness.* Every part is a struct of fixed layout (`repr(C)`) that holds only integers, so any bits are valid; what
-//! changes while others map it is atomic, and the rest is written before the file has the name by which others find it. Parts
-//! lie on multiples of their alignment, and inside the file as long as it was at the attachment (`Layout::read`). A file that
-//! is cut short while it is mapped ends the processes by SIGBUS, as any mapped file does: only its owner may write to it.
+//! changes while other processes map it is atomic, and the rest is written before the file gets the name by which they find it.
+//! Each part is aligned, and lies inside the file by its length at the attachment (`Layout::read`). A file that is cut short
+//! while it is mapped ends the processes by SIGBUS, as any mapped file does: only its owner may write to it.
 
 #![expect(unsafe_code, reason = "memory that several processes map can be had by a pointer only")]
 
@@ -24,7 +24,7 @@ use std::path::Path;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What a mapping is made for.
+/// The contents with which a mapping is made.
 pub(crate) struct Contents<'a> {
     pub(crate) layout: Layout,
     pub(crate) configuration: &'a str,
@@ -38,17 +38,17 @@ pub(crate) struct Mapping {
     layout: Layout,
 }
 
-// SAFETY: the mapping is undone only where nothing is left of it, and all that changes in it is atomic.
+// SAFETY: the mapping is undone only when nothing refers to it any more, and everything in it that changes is atomic.
 unsafe impl Send for Mapping {}
 // SAFETY: as above.
 unsafe impl Sync for Mapping {}
 
-/// A type of which any bits are a value, and which changes through atomics only.
+/// A type for which any bits are valid, and which changes only through atomics.
 ///
 /// # Safety
-/// It is `repr(C)`, holds only integers and atomic integers, and its plain integers are not written once others map it.
+/// The type is `repr(C)`, holds only integers and atomic integers, and its plain integers are not written once others map it.
 unsafe trait Plain {}
-// SAFETY: see `layout` and `plimsoll_core::processes`, which say so of each.
+// SAFETY: see `layout` and `plimsoll_core::processes`, which state this of each type.
 unsafe impl Plain for Header {}
 // SAFETY: as above.
 unsafe impl Plain for Slot {}
@@ -66,7 +66,7 @@ unsafe impl Plain for ClassCounters {}
 unsafe impl Plain for PlantCounters {}
 
 impl Mapping {
-    /// Maps a state that is there.
+    /// Maps a state that exists.
     pub(crate) fn open(path: &Path) -> Result<Self, Fault> {
         let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         let file = rustix::fs::open(path, flags, Mode::empty()).map_err(|_| Fault::File)?;
@@ -76,7 +76,8 @@ impl Mapping {
             return Err(Fault::NotState);
         }
         let base = map(&file, length).map_err(|_| Fault::File)?;
-        // SAFETY: the mapping is as long as a header, page-aligned and undone after all that refers to it.
+        // SAFETY: the mapping is at least as long as a header, page-aligned, and undone only when nothing refers to it any
+        // more.
         let header: &'static Header = unsafe { base.cast().as_ref() };
         let read = Layout::read(header).and_then(|layout| {
             let mapping = Mapping { base, layout };
@@ -91,19 +92,19 @@ impl Mapping {
         read
     }
 
-    /// Maps a state that is there for what is made of it. If that fails, which keeps nothing of the mapping then, the mapping
-    /// is undone: a process that tries again each second would have ever more of them.
+    /// Maps a state that exists, and makes a value from the mapping. If that fails, nothing keeps the mapping and it is undone,
+    /// so that a process that tries again each second does not collect mappings.
     pub(crate) fn open_for<T>(path: &Path, make: impl FnOnce(Self) -> Result<T, Fault>) -> Result<T, Fault> {
         let mapping = Mapping::open(path)?;
-        // SAFETY: nothing refers to this mapping, since what was to be made of it is not there.
+        // SAFETY: nothing refers to this mapping, since the value was not made.
         make(mapping).inspect_err(|_| unsafe { unmap(mapping.base, mapping.layout.length()) })
     }
 
-    /// Makes a state, which takes the place of one that is there. Others find it whole or not at all. To be called with the
-    /// lock of the state, which keeps the new file's name for this process.
+    /// Makes a state, which replaces the one at this path. Other processes find it complete or not at all. The caller holds the
+    /// state's lock, so that no other process uses the new file's temporary name.
     pub(crate) fn create(path: &Path, contents: &Contents<'_>) -> Result<Self, Fault> {
         let new = beside(path, ".new");
-        // What a controller has left that was killed here.
+        // A controller that was killed at this point has left this file.
         let _ = rustix::fs::unlink(&new);
         let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::CREATE | OFlags::EXCL;
         let mode = Mode::RUSR | Mode::WUSR;
@@ -138,7 +139,7 @@ impl Mapping {
             ..Header::default()
         };
         let configuration = contents.configuration.as_bytes();
-        // SAFETY: the layout has room for both from these places on, and nobody else maps a file that has no name yet.
+        // SAFETY: the layout has room for both from these places on, and no other process maps a file that has no name yet.
         unsafe {
             base.cast::<Header>().write(header);
             let to = base.as_ptr().add(layout.configuration);
@@ -193,8 +194,8 @@ impl Mapping {
     fn part<T: Plain>(&self, offset: usize, count: usize) -> &'static [T] {
         let end = offset + count * size_of::<T>();
         assert!(end <= self.layout.length() && offset.is_multiple_of(align_of::<T>()));
-        // SAFETY: the part lies inside the mapping, which begins at a page and is undone after all that refers to it; any bits
-        // are values of a plain type, which changes by atomics only.
+        // SAFETY: the part lies inside the mapping, which begins at a page and is undone only when nothing refers to it any
+        // more. Any bits are valid for a plain type, which changes only through atomics.
         unsafe { std::slice::from_raw_parts(self.base.as_ptr().add(offset).cast::<T>(), count) }
     }
 }
@@ -209,19 +210,20 @@ fn map(file: &OwnedFd, length: usize) -> Result<NonNull<u8>, Errno> {
 /// Undoes a mapping of this length.
 ///
 /// # Safety
-/// Nothing refers to it.
+/// Nothing refers to the mapping.
 unsafe fn unmap(base: NonNull<u8>, length: usize) {
     // SAFETY: as the caller says.
     let undone = unsafe { rustix::mm::munmap(base.as_ptr().cast(), length) };
     debug_assert!(undone.is_ok());
 }
 
-/// Undoes a mapping when it goes, after all that refers to it.
+/// Undoes a mapping when this value is dropped, after everything that refers to it.
 pub(crate) struct Unmap(pub(crate) Mapping);
 
 impl Drop for Unmap {
     fn drop(&mut self) {
-        // SAFETY: it is the last part of what is made of a mapping (`server`), which hands out nothing that outlives it.
+        // SAFETY: this value is the last field of what is made from a mapping (`server`), which hands out nothing that outlives
+        // it.
         unsafe { unmap(self.0.base, self.0.layout.length()) };
     }
 }
@@ -229,9 +231,8 @@ impl Drop for Unmap {
 /// A word that is 1 in the process that made it, and 0 in those forked from it.
 pub(crate) struct Mark(NonNull<AtomicU64>);
 
-// SAFETY: the pointer is to a page that this mark alone owns, from `new`, which maps it, to `drop`, which unmaps it. All
-// that is handed out of it is a shared reference to an `AtomicU64`, which any thread may read. So a mark may move to
-// another thread.
+// SAFETY: the pointer is to a page that this mark alone owns, from `new`, which maps it, to `drop`, which unmaps it. The mark
+// hands out only shared references to its `AtomicU64`, which any thread may read. So a mark may move to another thread.
 unsafe impl Send for Mark {}
 // SAFETY: for the same reason several threads may use one mark at once.
 unsafe impl Sync for Mark {}
@@ -255,13 +256,13 @@ impl Mark {
         Ok(mark)
     }
 
-    /// Whether this is the process that made it.
+    /// Whether this is the process that made the mark.
     pub(crate) fn is_own(&self) -> bool {
         self.word().load(Ordering::Relaxed) != 0
     }
 
     fn word(&self) -> &AtomicU64 {
-        // SAFETY: the page is aligned, holds zeros or what was stored, and is there as long as the mark is.
+        // SAFETY: the page is aligned, holds zeros or the stored word, and lives as long as the mark.
         unsafe { self.0.as_ref() }
     }
 }

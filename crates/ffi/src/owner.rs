@@ -1,15 +1,14 @@
 //! The owner of a lane: a process, by its number, its start time and its program, in one word.
 //!
-//! The number of a process is not enough, since the kernel gives the numbers of dead processes to new ones. So the word has
-//! the start time too: that of `/proc/PID/stat`, in ticks since the machine's start. A process that replaces its program
-//! (`exec`) keeps its number and its start time, and loses all that it held. So the word also has a mark of the program,
-//! which is made from the place of its stack: the kernel chooses that place anew for each program, and shows it to the
-//! process alone.
+//! The number of a process is not enough, since the kernel gives the numbers of dead processes to new ones. So the word has the
+//! start time too, from `/proc/PID/stat`, in ticks since the machine's start. A process that replaces its program (`exec`)
+//! keeps its number and its start time, and loses everything that it held. So the word also has a mark of the program, made
+//! from the address of its stack, which the kernel chooses anew for each program and shows to the process alone.
 //!
-//! The kernel says by a descriptor of the process (`pidfd_open`) whether there is one of a number, and whether it has ended and
-//! only its parent has not waited for it. What `/proc` does not show proves nothing: `hidepid`, `ProtectProc` of systemd and
-//! `ChrootDir` hide living processes. Where it shows the process, it tells one that has got the number of a dead one. All must
-//! be in one PID namespace ([`namespace`]), where a number means the same to each.
+//! A descriptor of the process (`pidfd_open`) shows whether a process of this number exists, and whether it has ended but its
+//! parent has not waited for it. A process that `/proc` does not show may still live: `hidepid`, systemd's `ProtectProc` and
+//! `ChrootDir` hide living processes. If `/proc` shows the process, its start time distinguishes it from a dead one with the
+//! same number. All processes must be in one PID namespace ([`namespace`]), where a number means the same to each.
 
 use crate::layout::checksum;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -19,13 +18,13 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// Where the kernel shows processes.
+/// Where the kernel shows the processes.
 const PROC: &str = "/proc";
 
 /// The bits of the word that hold the process's number.
 const NUMBER_BITS: u32 = 22;
-/// The bits of the word that hold the mark of the program: one program in 256 has the mark of the one before it, whose lane
-/// then stays with the process.
+/// The bits of the word that hold the mark of the program. One program in 256 has the same mark as the one that it replaced,
+/// whose lane then stays with the process.
 const MARK_BITS: u32 = 8;
 const MARK: u64 = ((1 << MARK_BITS) - 1) << NUMBER_BITS;
 
@@ -34,17 +33,17 @@ pub(crate) fn own() -> u64 {
     seen(PROC.as_ref(), own_number()).map_or_else(|| own_number().into(), |seen| word(own_number(), seen))
 }
 
-/// The PID namespace of this process; 0 if it is not shown.
+/// The PID namespace of this process; 0 if the kernel does not show it.
 pub(crate) fn namespace() -> u64 {
     fs::metadata("/proc/self/ns/pid").map_or(0, |namespace| namespace.ino())
 }
 
-/// A number of the machine's start that another start has not; 0 if it is not shown.
+/// A number of the machine's present start, which differs from that of any other; 0 if the kernel does not show it.
 pub(crate) fn boot() -> u64 {
     fs::read("/proc/sys/kernel/random/boot_id").map_or(0, |id| checksum(&id))
 }
 
-/// Whether that namespace is certainly not this process's own.
+/// Whether this namespace certainly differs from this process's own.
 pub(crate) fn is_elsewhere(other: u64) -> bool {
     let own = namespace();
     own != 0 && other != 0 && own != other
@@ -54,12 +53,12 @@ fn own_number() -> u32 {
     rustix::process::getpid().as_raw_nonzero().get().unsigned_abs()
 }
 
-/// Whether this word is that of a program which this process, whose word is `own`, has replaced.
+/// Whether `owner` is the word of a program that this process, whose word is `own`, has replaced by another.
 pub(crate) fn is_replaced(owner: u64, own: u64) -> bool {
     owner != own && owner & !MARK == own & !MARK
 }
 
-/// Whether the process that this word names lives, as far as is known.
+/// Whether the process that this word names lives, as far as the kernel shows.
 pub(crate) fn lives(owner: u64) -> bool {
     lives_by(PROC.as_ref(), owner)
 }
@@ -73,13 +72,13 @@ fn lives_by(proc: &Path, owner: u64) -> bool {
         })
 }
 
-/// Whether the kernel has a process of this number of which a thread goes on. Where it has no such descriptors to give (Linux
-/// before 5.3, too many open files) it is asked by a signal that is not sent, to which also one answers that is dead and not
-/// yet waited for. One that this process may not send a signal to is there.
+/// Whether the kernel has a process of this number that has not ended. If it gives no descriptor (Linux before 5.3, too many
+/// open files), the null signal decides, which also succeeds for a dead process that nobody has waited for. A process that this
+/// one has no right to signal exists too.
 fn exists(number: u32) -> bool {
     let Some(pid) = i32::try_from(number).ok().and_then(Pid::from_raw) else { return false };
     match pidfd_open(pid, PidfdFlags::empty()) {
-        // It is readable when the last of its threads has ended.
+        // The descriptor becomes readable when the last thread of the process has ended.
         Ok(process) => {
             let mut asked = [PollFd::new(&process, PollFlags::IN)];
             poll(&mut asked, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })) != Ok(1)
@@ -93,25 +92,25 @@ pub(crate) fn number(owner: u64) -> u32 {
     (owner & ((1 << NUMBER_BITS) - 1)) as u32
 }
 
-/// What is seen of a process.
+/// What the kernel shows of a process.
 #[derive(Clone, Copy)]
 struct Seen {
     start_ticks: u64,
-    /// Where its stack begins; 0 for another user's.
+    /// The address of its stack; 0 if the process is another user's.
     stack: u64,
 }
 
-/// There is room for the ticks of five years, a hundred a second; they go round then.
+/// The owner's word; the start ticks have room for five years at a hundred a second, and wrap around then.
 fn word(number: u32, Seen { start_ticks, stack }: Seen) -> u64 {
-    // The stack begins at a multiple of 16, at random in all bits above.
+    // The stack begins at a multiple of 16, and all bits above are random.
     let mark = (stack >> 4) ^ (stack >> 12) ^ (stack >> 20);
     start_ticks << (NUMBER_BITS + MARK_BITS) | (mark << NUMBER_BITS) & MARK | u64::from(number)
 }
 
-/// What is shown of a process, if it is.
+/// What `/proc` shows of a process; `None` if it shows nothing.
 fn seen(proc: &Path, number: u32) -> Option<Seen> {
     let stat = fs::read(proc.join(number.to_string()).join("stat")).ok()?;
-    // The name of the program is in brackets and may hold any bytes, brackets too.
+    // The name of the program is in brackets, and may hold any bytes, even brackets.
     let stat = String::from_utf8_lossy(&stat);
     let mut fields = stat.rsplit(')').next()?.split_ascii_whitespace();
     let [start_ticks, stack] = [19, 5].map(|next| fields.nth(next).and_then(|field| field.parse().ok()));
@@ -136,13 +135,13 @@ mod tests {
         let mut child = Command::new("sleep").arg("60").spawn().unwrap();
         let owner = word_of(&child);
         assert!(lives(owner) && lives(child.id().into()));
-        // A process that is shown to itself alone, as under `hidepid=2`.
+        // As under `hidepid=2`, a process is shown to itself alone.
         let own = hidden.path().join(std::process::id().to_string());
         fs::create_dir(&own).unwrap();
         fs::copy("/proc/self/stat", own.join("stat")).unwrap();
         assert!(lives(owner));
         assert!(lives(super::own()) && !lives(super::own() + (1 << (NUMBER_BITS + MARK_BITS))));
-        // Nobody can tell it from one before it with its number.
+        // Nothing distinguishes this process from an earlier one with its number.
         assert!(lives(owner + (1 << (NUMBER_BITS + MARK_BITS))));
         child.kill().unwrap();
         // Dead before it is waited for, and after.

@@ -1,11 +1,11 @@
-//! The path of a state, and whether another file has it by now, or none: somebody has removed the file, or a controller has
-//! made it anew. A process that has mapped the former file goes on in one that nobody else finds.
+//! The path of a state, and whether the state's file still has it. If the file was removed, or a controller has made it anew, a
+//! process that has mapped the former file goes on with a file that no other process finds.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Where a state lay when it was mapped. The number of its file is no other file's as long as it is mapped.
+/// Where a state lay when it was mapped. While the file is mapped, no other file gets its number.
 #[derive(Debug)]
 pub(crate) struct StatePlace {
     path: PathBuf,
@@ -43,7 +43,7 @@ mod tests {
     fn a_place_is_left_when_its_file_is_removed_and_taken_when_another_has_its_name() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("state");
-        // It is open, and so its number is not given again.
+        // The file is open, so its number is not given to another.
         let _first = File::create(&path).unwrap();
         let place = StatePlace::of(&path);
         assert!(!place.is_left() && !place.is_taken());

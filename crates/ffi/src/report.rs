@@ -1,4 +1,4 @@
-//! What a process tells of the shared state: the controller, the counts of all processes, and the classes.
+//! What a process reports of the shared state: the controller, the counts of all processes, and the classes.
 
 use crate::Counts;
 use crate::mapping::Mapping;
@@ -12,12 +12,12 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed};
 pub(crate) struct ClassName {
     pub(crate) site: CString,
     pub(crate) class: CString,
-    /// M.
+    /// M, the number of levels.
     pub(crate) levels: u32,
 }
 
 impl Counts {
-    /// The counts of all processes since the state was made; whether the controller is awake is not among them.
+    /// The counts of all processes since the state was made; without whether the controller is awake.
     pub(crate) fn read(mapping: &Mapping) -> Self {
         let changing = &mapping.header().changing;
         let controller = changing.controller.load(Acquire);

@@ -1,7 +1,7 @@
 //! A process of a server: it attaches to the shared state, and makes the three calls of UC 6.2 for each request.
 //!
-//! Its threads share the process's lane under a lock, which each holds for a decision. The lock is the process's own, so that
-//! it dies with it.
+//! The threads of the process share its lane under a lock, which a thread holds for the length of a decision. The lock is in
+//! the process's own memory, so that a process that dies leaves no lock held.
 
 use crate::Counts;
 use crate::fault::Fault;
@@ -29,7 +29,7 @@ use std::sync::atomic::compiler_fence;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// Requests under way for which there is room from the beginning; more have it made.
+/// Requests under way for which there is room from the beginning; the room grows if there are more.
 const ROOM: usize = 256;
 
 /// A process of a server that is attached to the shared state.
@@ -37,29 +37,29 @@ pub struct Server {
     mapping: Mapping,
     words: SharedWords,
     slot: LaneSlot,
-    /// 1 in this process and 0 in its children.
+    /// A mark that is 1 in this process, and 0 in its children.
     mark: Mark,
     configuration: Configuration,
     classifier: Classifier,
     classes: Vec<ClassName>,
-    /// By site, whether a gateway that stands before this server tells of its places there.
+    /// By site, whether the file has a gateway before this server that reports its places.
     behind_gateway: Vec<bool>,
     own: Mutex<Own>,
     listeners: Mutex<Listeners>,
     watch: ControllerWatch,
-    /// The last to go: all that refers to the mapping is gone then.
+    /// Undoes the mapping; declared last, so that everything that refers to the mapping is dropped before.
     _unmap: Unmap,
 }
 
-/// What one thread at a time uses.
+/// What one thread at a time uses, under the lock.
 struct Own {
     lane: Lane,
     verdicts: Verdicts,
-    /// What the controller had published when the lane's copy was renewed.
+    /// The controller's generation at which the lane's copy of its words was last renewed.
     generation: u64,
     under_way: Vec<Option<UnderWay>>,
     free: Vec<u32>,
-    /// How many requests there have been, so that a number is not given twice soon.
+    /// The number of requests so far, so that request numbers do not soon repeat.
     count: u32,
 }
 
@@ -69,22 +69,22 @@ struct UnderWay {
     bytes: u64,
 }
 
-/// What is decided of a request.
+/// The decision on a request.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Served<'s> {
-    /// Its number, for the calls that follow; 0 where it is rejected.
+    /// The request's number, for the calls that follow; 0 if the request is rejected.
     pub request: u64,
-    /// The level at which the request is served, 1 to M; 0 where it is rejected.
+    /// The level at which the request is served, from 1 to M; 0 if the request is rejected.
     pub level: u8,
     /// Why the request has this level.
     pub reason: Reason,
     /// The site's number in the configuration.
     pub site: u16,
-    /// After how many seconds a client that is rejected may come again.
+    /// The number of seconds after which a rejected client may come again.
     pub retry_after: u64,
-    /// What the level puts before the path.
+    /// The prefix that the level puts before the path.
     pub prefix: &'s str,
-    /// Whether no controller is awake: levels stand still.
+    /// Why no controller is awake, so that levels stand still; `None` while one is awake.
     pub frozen: Option<Frozen>,
 }
 
@@ -92,7 +92,7 @@ impl Server {
     /// Attaches this process.
     ///
     /// # Errors
-    /// Why it cannot be.
+    /// Why the process cannot attach.
     pub fn attach(path: &Path) -> Result<Server, Fault> {
         Mapping::open_for(path, |mapping| Server::over(mapping, path))
     }
@@ -119,7 +119,8 @@ impl Server {
             Fault::NoLane
         })?;
         let words = mapping.words();
-        // With the same random numbers in each process, all first requests of short-lived ones would have the same level.
+        // If all processes drew the same random numbers, the first requests of short-lived processes would all get the same
+        // level.
         let seed = mapping.header().seed ^ own ^ now().as_nanos();
         let generation = changing.generation.load(Acquire);
         let lane = Lane::in_process(promises, seed, words, slot.counters).map_err(|_| Fault::Configuration);
@@ -156,10 +157,10 @@ impl Server {
     /// Decides on a request. `room` is the number of bytes that its rewritten path may have.
     ///
     /// # Errors
-    /// Why it cannot be decided; then the request was not counted.
+    /// Why the request cannot be decided on; it is not counted then.
     pub fn adapt<'a>(&self, fields: &'a Fields<'a>, room: usize) -> Result<Served<'_>, Fault> {
-        // Before the lock: to look for a header is the server's own code, which may wait for a lock of its own, as Python's
-        // interpreter does, that another thread holds while it waits for this one.
+        // The header callback runs before the lock is taken. It is the server's own code and may wait for a lock, as that of
+        // Python's interpreter, whose holder waits for this one.
         if has_dot_segment(fields.path) {
             return Err(Fault::Path);
         }
@@ -182,7 +183,8 @@ impl Server {
                 let permit = match own.lane.arrive(now, target, token, &mut own.verdicts) {
                     Arrival::Serve(permit) | Arrival::Exempt(permit) => permit,
                     Arrival::Reject(rejection) => return Err(rejection),
-                    // A gate has room for all that a server takes, so this is never met; it would be a rejection.
+                    // A gate has room for everything that a server takes, so no request ever waits; one that did would be
+                    // rejected.
                     Arrival::Wait(permit) => {
                         own.lane.depart(now, permit, Outcome::Abandoned, &mut own.verdicts);
                         return Err(Rejection {
@@ -198,7 +200,7 @@ impl Server {
             Ok(match decided {
                 Ok(permit) => {
                     let (level, reason) = (permit.level(), permit.reason());
-                    // An exempt request goes as it came.
+                    // An exempt request keeps its path.
                     let prefix = if reason == Reason::Exempt { "" } else { self.prefix(site, level) };
                     Served { request: own.keep(permit), level, reason, site, retry_after: 0, prefix, frozen }
                 }
@@ -210,7 +212,7 @@ impl Server {
         })
     }
 
-    /// What a gateway says of its places at this server, if the file has one before it.
+    /// The gateway's report of its places at this server, if the file has a gateway before it.
     fn told_place_load(&self, fields: &Fields<'_>, site: u16) -> Option<PlaceLoad> {
         let is_behind_gateway = self.behind_gateway.get(usize::from(site)).is_some_and(|is| *is);
         if is_behind_gateway {
@@ -243,13 +245,14 @@ impl Server {
         Ok(())
     }
 
-    /// Looks how many connections wait in the listen queues of this process, notes it as [`saw_queue`](Self::saw_queue)
-    /// does, and returns it; `u32::MAX` if one's queue is all but full. Where it has none, nothing is noted.
+    /// Counts the connections that wait in the listen queues of this process, notes the number as
+    /// [`saw_queue`](Self::saw_queue) does, and returns it; `u32::MAX` if a queue is nearly full. If the process has no such
+    /// queue, nothing is noted.
     ///
     /// # Errors
     /// The process was forked from the one that attached.
     pub fn look_at_queue(&self) -> Result<u32, Fault> {
-        // While another thread looks, it sees the same.
+        // If another thread is counting, its result is enough.
         let waiting = self.listeners.try_lock().ok().and_then(|mut listeners| listeners.waiting(now()));
         waiting.map_or(Ok(0), |waiting| self.saw_queue(waiting).map(|()| waiting))
     }
@@ -257,7 +260,7 @@ impl Server {
     /// Counts bytes of a response as they are delivered.
     ///
     /// # Errors
-    /// There is no such request.
+    /// There is no request of this number.
     pub fn log_size(&self, request: u64, bytes: u64) -> Result<(), Fault> {
         self.with_own(|Own { lane, under_way, .. }| {
             let one = find(under_way, request)?;
@@ -267,11 +270,11 @@ impl Server {
         })
     }
 
-    /// Notes that the response stays open for as long as its client likes, as a stream of events or an upgraded connection. The
-    /// request gives its place back, unless `tunnels_keep_places` says that it occupies a worker.
+    /// Notes that the response stays open for as long as its client likes, such as a stream of events or an upgraded
+    /// connection. The request gives its place back, unless `tunnels_keep_places` says that it occupies a worker.
     ///
     /// # Errors
-    /// There is no such request, or there are as many such responses as may be; then the request keeps its place.
+    /// There is no request of this number; or as many responses stay open as may, and the request keeps its place.
     pub fn stays_open(&self, request: u64) -> Result<(), Fault> {
         self.with_own(|Own { lane, under_way, verdicts, .. }| {
             let permit = &mut find(under_way, request)?.permit;
@@ -293,7 +296,7 @@ impl Server {
     /// Ends a request.
     ///
     /// # Errors
-    /// There is no such request, or it has ended already.
+    /// There is no request of this number, or it has ended already.
     pub fn done(&self, request: u64, outcome: Outcome) -> Result<(), Fault> {
         self.with_own(|own| {
             let known = own
@@ -302,8 +305,8 @@ impl Server {
                 .and_then(|one| one.take_if(|one| one.number == request));
             let UnderWay { mut permit, bytes, .. } = known.ok_or(Fault::NoRequest)?;
             own.free.push(place(request) as u32);
-            // The server has worked for a client that left as for any other. If all clients left before their answers and these
-            // services did not count, the controller would take the server for one without work.
+            // A server works for a client that leaves early as for any other. If these services did not count and all clients
+            // left before their answers, the controller would take the server for idle.
             let representative = outcome != Outcome::Failed;
             let service = Service { response_bytes: bytes, representative, cost: None };
             let (plant, is_exempt, now) = (permit.plant(), permit.reason() == Reason::Exempt, now());
@@ -319,7 +322,7 @@ impl Server {
         })
     }
 
-    /// What all processes have counted.
+    /// The counts of all processes.
     pub fn counts(&self) -> Counts {
         Counts::read(&self.mapping)
     }
@@ -329,7 +332,7 @@ impl Server {
         Some((self.classes.get(class)?, class_sums(&self.mapping, class)))
     }
 
-    /// Whether it was attached by this process, and not by the one that this was forked from.
+    /// Whether this process attached, and not the one that it was forked from.
     pub fn is_own(&self) -> bool {
         self.mark.is_own()
     }
@@ -347,8 +350,8 @@ impl Server {
         &self.mapping.header().changing
     }
 
-    /// Runs `act` with the lock; refused in a process that was forked from the one that attached, and to a signal handler that
-    /// has interrupted this thread in here.
+    /// Runs `act` under the lock. Refused in a process that was forked from the one that attached, and in a signal handler that
+    /// has interrupted this thread here.
     fn with_own<T>(&self, act: impl FnOnce(&mut Own) -> Result<T, Fault>) -> Result<T, Fault> {
         if !self.is_own() {
             return Err(Fault::Forked);
@@ -362,8 +365,7 @@ impl Server {
         })
     }
 
-    /// Gives the lane back, and leaves all else as it is: where a signal handler ends a process in the middle of a call, that
-    /// call may be at anything.
+    /// Gives the lane back and touches nothing else: a signal handler may end the process in the middle of any call.
     pub(crate) fn abandon(&self) {
         if self.is_own() {
             self.slot.free();
@@ -381,9 +383,9 @@ thread_local! {
     static IS_WITHIN: Cell<bool> = const { Cell::new(false) };
 }
 
-/// A thread's stay in the part of a call that has the lock, or waits for it. Without it a signal handler that makes a call, as
-/// that of Apache's prefork does which ends a child, would wait for ever for the thread that it has interrupted. For one thread
-/// the order of the program is enough.
+/// Marks that this thread is in the part of a call that holds the lock or waits for it. Otherwise a call by a signal handler,
+/// such as Apache prefork's that ends a child, would wait for ever for the thread that it has interrupted. Within one thread
+/// program order is enough.
 struct Within<'t>(&'t Cell<bool>);
 
 impl<'t> Within<'t> {
@@ -421,13 +423,13 @@ fn find(under_way: &mut [Option<UnderWay>], request: u64) -> Result<&mut UnderWa
     one.filter(|one| one.number == request).ok_or(Fault::NoRequest)
 }
 
-/// Where a request's permit is kept.
+/// The index at which a request's permit is kept.
 fn place(request: u64) -> usize {
     (request & u64::from(u32::MAX)) as usize
 }
 
-/// A lane that no living process has. One that this process had before it replaced its program comes first, for nobody else can
-/// tell that it is left.
+/// Claims a lane that no living process has. A lane that this process had before it replaced its program comes first, since no
+/// other process can see that this lane is left.
 pub(crate) fn claim(mapping: &Mapping, changing: &Changing, own: u64) -> Option<LaneSlot> {
     let left = |lane: &LaneSlot| owner::is_replaced(lane.owner(), own) && lane.claim_from_dead(own, changing);
     let free = mapping.lanes().find(left).or_else(|| mapping.lanes().find(|lane| lane.claim(own)));
@@ -436,8 +438,8 @@ pub(crate) fn claim(mapping: &Mapping, changing: &Changing, own: u64) -> Option<
 
 /// The time that all processes of the machine share.
 pub(crate) fn now() -> Instant {
-    // By libc, which gets the vDSO from the loader: rustix looks for it itself, and reads what valgrind does not map.
-    // It cannot fail for this clock.
+    // The call goes to libc, which gets the vDSO from the loader: rustix looks for the vDSO itself, and reads memory that
+    // valgrind does not map. The call cannot fail for this clock.
     clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(Instant::ZERO, |time| {
         Instant::from_nanos(time.tv_sec().unsigned_abs() * 1_000_000_000 + time.tv_nsec().unsigned_abs())
     })
@@ -498,7 +500,7 @@ mod tests {
         assert_eq!(mappings(), before - 1);
     }
 
-    /// A state on a disk outlives the machine's clock, which begins anew with each start.
+    /// A state on a disk outlives the machine's clock, which begins anew at each start.
     #[test]
     fn a_heartbeat_ahead_of_the_clock_is_that_of_no_controller() {
         let folder = tempfile::tempdir().expect("a folder");
@@ -579,7 +581,7 @@ mod tests {
         assert!(seen >= 3 && told() >= Some(3), "{seen}, {:?}", told());
     }
 
-    /// Prefork's handler of SIGTERM ends requests and closes the handle, whatever its process is at.
+    /// The signal handler of Apache's prefork ends requests and closes the handle, wherever it interrupts the process.
     #[test]
     fn a_signal_handler_gets_an_error_instead_of_the_lock_and_gives_the_lane_back() {
         let folder = tempfile::tempdir().expect("a folder");

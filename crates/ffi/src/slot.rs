@@ -1,13 +1,14 @@
-//! A lane of the mapping, and whose it is.
+//! A lane of the mapping, and its owner.
 //!
-//! A lane belongs to the process whose word it has, which alone writes its counters. It notes how many requests it holds at
-//! each plant, between two steps of its version, which is odd meanwhile. So what a gate counts and what living processes hold
-//! can be compared at a moment when none of them is changing either (`controller`), and the difference is what dead ones have
-//! left. A lane never says that it holds more than it does: a request is noted after it has entered the gate, and let go before
-//! it leaves. So one that is stopped in the middle of a change holds at most one more.
+//! A lane belongs to the process whose word it has, and only this process writes its counters. The lane notes how many requests
+//! the process holds at each plant, between two steps of its version, which is odd meanwhile. So `controller` can compare what
+//! a gate counts with what living processes hold at a moment when none of them is changing either; the difference is what dead
+//! processes have left. A lane never says that it holds more than it does: a request is noted after it has entered the gate,
+//! and removed before it leaves. So a process that is stopped in the middle of a change holds at most one request more than its
+//! lane says.
 //!
-//! A lane whose process died is taken by the controller, or by the next process that finds no free one. Its counters are
-//! settled: what the dead process held has failed. They go on counting for the next owner and never fall.
+//! The lane of a process that died is taken by the controller, or by the next process that finds no free lane. Its counters are
+//! settled: the requests that the dead process held count as failed. The counters go on for the next owner and never fall.
 
 use crate::layout::{Changing, Held, Slot};
 use crate::owner;
@@ -27,7 +28,7 @@ impl LaneSlot {
         LaneSlot { slot, held, counters }
     }
 
-    /// The process that owns it; 0 for none.
+    /// The process that owns the lane; 0 if it is free.
     pub(crate) fn owner(&self) -> u64 {
         self.slot.owner.load(Acquire)
     }
@@ -37,7 +38,7 @@ impl LaneSlot {
         self.slot.owner.compare_exchange(0, own, AcqRel, Relaxed).is_ok()
     }
 
-    /// Takes the lane of a dead process, and settles what that one has left.
+    /// Takes the lane of a dead process, and settles the requests that the process has left.
     pub(crate) fn claim_from_dead(&self, own: u64, changing: &Changing) -> bool {
         let owner = self.owner();
         if owner == 0 || owner == own || owner::lives(owner) {
@@ -51,32 +52,32 @@ impl LaneSlot {
         true
     }
 
-    /// Gives the lane back; what its owner still held has failed.
+    /// Gives the lane back; requests that its owner still held count as failed.
     pub(crate) fn free(&self) {
         self.settle();
         self.slot.owner.store(0, Release);
     }
 
-    /// Ends what the lane holds; returns how many requests that were. If the process that does it dies within, the next one
-    /// goes on.
+    /// Ends the requests that the lane holds; returns how many there were. If the process that does this dies before the end,
+    /// the next owner completes it.
     fn settle(&self) -> u64 {
         for held in self.held {
             held.requests.store(0, Relaxed);
             held.exempt.store(0, Relaxed);
         }
-        // An odd version would be that of a change which nobody ends.
+        // An odd version would stand for a change that nobody ends.
         self.slot.version.fetch_add(self.slot.version.load(Relaxed) & 1, Release);
         let (arrived, ended) = self.counters.totals();
         self.counters.settle();
         arrived.wrapping_sub(ended)
     }
 
-    /// Runs a change of a gate, and of what is held.
+    /// Runs a change of a gate and of the requests held.
     #[inline]
     pub(crate) fn change<T>(&self, change: impl FnOnce(&Self) -> T) -> T {
         let version = self.slot.version.load(Relaxed);
         self.slot.version.store(version.wrapping_add(1), Relaxed);
-        // A process that sees the change also sees that one is under way.
+        // A process that sees any part of the change also sees that the version is odd.
         fence(Release);
         let _end = ChangeEnd(self.slot, version.wrapping_add(2));
         change(self)
@@ -100,19 +101,19 @@ impl LaneSlot {
         }
     }
 
-    /// How often the lane has changed, twice; odd while it does.
+    /// Twice the number of changes so far; odd during a change.
     pub(crate) fn version(&self) -> u64 {
         self.slot.version.load(Acquire)
     }
 
-    /// What it holds at a plant: requests, and the exempt ones of them.
+    /// The requests that the lane holds at a plant, and how many of them are exempt.
     pub(crate) fn held(&self, plant: usize) -> (u32, u32) {
         let held = &self.held[plant];
         (held.requests.load(Relaxed), held.exempt.load(Relaxed))
     }
 }
 
-/// Ends a change, also where it panics.
+/// Ends a change, even if the change panics.
 struct ChangeEnd(&'static Slot, u64);
 
 impl Drop for ChangeEnd {

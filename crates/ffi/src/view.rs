@@ -1,10 +1,10 @@
-//! A request as the engine reads it.
+//! A request as the engine sees it.
 
 use plimsoll_core::request::{RequestView, host_length, normal_path};
 use std::borrow::Cow;
 use std::net::IpAddr;
 
-/// What a server tells of a request.
+/// What a server passes of a request.
 pub struct Fields<'a> {
     /// The method, as sent.
     pub method: &'a str,
@@ -20,7 +20,8 @@ pub struct Fields<'a> {
     pub header: &'a dyn Fn(&str) -> Option<&'a str>,
 }
 
-/// A text of these bytes. The check of UTF-8 takes a short text byte by byte; that of ASCII, which nearly all are, takes words.
+/// A text of these bytes. Nearly all texts are ASCII, which is checked word by word, while the check of UTF-8 takes a short
+/// text byte by byte.
 #[expect(unsafe_code, reason = "the check of UTF-8 is a tenth of the three calls")]
 pub(crate) fn utf8(bytes: &[u8]) -> Option<&str> {
     if bytes.is_ascii() {
@@ -30,17 +31,17 @@ pub(crate) fn utf8(bytes: &[u8]) -> Option<&str> {
     str::from_utf8(bytes).ok()
 }
 
-/// The same in normal form.
+/// The same fields in normal form.
 pub(crate) struct View<'a> {
     fields: &'a Fields<'a>,
-    /// Without its port.
+    /// The host without its port.
     host: &'a str,
     path: Cow<'a, str>,
 }
 
 impl<'a> View<'a> {
     pub(crate) fn new(fields: &'a Fields<'a>) -> Self {
-        // To ask for what can be read of it takes half as long again, and nearly every path is text.
+        // Decoding lossily takes half as long again, and nearly every path is text.
         let path = match utf8(fields.path) {
             Some(path) => normal_path(path),
             None => Cow::Owned(normal_path(&String::from_utf8_lossy(fields.path)).into_owned()),
