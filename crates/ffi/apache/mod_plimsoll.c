@@ -315,7 +315,7 @@ static int translate_both(request_rec *r, under_way_t *own) {
 #endif
         }
         int to = ap_run_translate_name(copy) == OK ? leads(copy) : NOWHERE;
-        /* A file answers an application's path only to GET; an application is found only where the plain path leads to one, or to a file. */
+        /* A file stands in for an application only for GET, and an application only for an application or a file. */
         int is_there = to == TO_A_FILE           ? r->method_number == M_GET || leads(r) != TO_AN_APPLICATION
                        : to == TO_AN_APPLICATION ? leads(r) == TO_AN_APPLICATION || leads(r) == TO_A_FILE
                                                  : 0;
