@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 #[derive(Debug)]
 pub(crate) struct Background {
     is_ending: Arc<AtomicBool>,
-    /// To be unparked.
+    /// The thread, to be unparked when it is to end.
     pub thread: Thread,
     handle: Mutex<Option<JoinHandle<()>>>,
 }
@@ -36,8 +36,8 @@ impl Background {
 
     /// Signals the thread to end, and waits until it has. False if that was done before.
     pub(crate) fn stop(&self) -> bool {
-        // A panic there was reported by its thread; nothing is left to do here.
-        self.signal().map(JoinHandle::join).is_some()
+        // A panic was already reported by the thread.
+        self.tell().map(JoinHandle::join).is_some()
     }
 
     /// Signals the thread to end, and waits for that at most so long.

@@ -21,7 +21,7 @@ impl Clock {
     }
 }
 
-/// The time since 1970 by the machine's calendar, which operators compare with their own; nothing is decided by it.
+/// The time since 1970 by the machine's calendar, for times that operators read; no decision depends on it.
 pub(crate) fn since_1970() -> Duration {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! A log's file, which is opened anew at its path when that is asked for: its owner has moved the old one away (logrotate).
+//! A log's file. After its owner has moved the file away (logrotate), the log opens its path anew on request.
 
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
@@ -9,14 +9,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-/// A file that is written behind a buffer.
+/// A file behind a write buffer.
 #[derive(Debug)]
 pub(super) struct LogFile {
     path: PathBuf,
     file: BufWriter<File>,
     /// Set when the file is to be opened anew.
     reopen: Arc<AtomicBool>,
-    /// Counts lines that lie in the buffer at the end and cannot be written.
+    /// Counts the lines that lie in the buffer when the log ends and cannot be written.
     lost: Arc<AtomicU64>,
 }
 
@@ -26,7 +26,7 @@ impl LogFile {
         Ok(LogFile { path, file, reopen, lost })
     }
 
-    /// Counts the lines in the buffer, which cannot be written.
+    /// Counts the lines in the buffer as lost.
     fn lose(&self) {
         let lines = self.file.buffer().iter().filter(|byte| **byte == b'\n').count();
         self.lost.fetch_add(lines as u64, Relaxed);
@@ -41,7 +41,7 @@ impl Drop for LogFile {
     }
 }
 
-/// Opens it without waiting for the reader of a pipe. Writing to it may wait, which only the log's own thread does.
+/// Opens the file without waiting for the reader of a pipe. A write may block, but only the log's own thread writes.
 fn open(path: &PathBuf) -> io::Result<File> {
     let without_waiting = OFlags::NONBLOCK.bits() as i32;
     let opened = OpenOptions::new().append(true).create(true).custom_flags(without_waiting).open(path);
@@ -66,14 +66,14 @@ pub(super) fn can_open(path: &PathBuf) -> io::Result<()> {
 impl Write for LogFile {
     fn write(&mut self, piece: &[u8]) -> io::Result<usize> {
         if self.reopen.swap(false, Relaxed) {
-            // What was written before belongs to the old file. If no new one can be opened the old one goes on.
+            // What was written before belongs to the old file. If no new file can be opened, the log goes on with the old one.
             let flushed = self.file.flush();
             if let Ok(file) = open(&self.path) {
                 if flushed.is_err() {
                     self.lose();
                 }
                 let old = std::mem::replace(&mut self.file, BufWriter::new(file));
-                // It does not try once more what is counted as lost.
+                // The old buffer is dropped without another try to write the lines that were counted as lost.
                 drop(old.into_parts());
             }
         }
@@ -103,7 +103,7 @@ mod tests {
             OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits() as i32).open(&path)?;
         let mut log = open()?;
         fcntl_setfl(&reader, OFlags::empty())?;
-        // More than a pipe holds.
+        // The lines are more than a pipe holds.
         let line = [[b'a'; 1023].as_slice(), b"\n"].concat();
         let lines = 1024;
         let written = std::thread::spawn(move || (0..lines).try_for_each(|_| log.write_all(&line)));

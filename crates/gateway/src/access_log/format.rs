@@ -12,7 +12,7 @@ use serde::Serialize;
 use std::io::Write;
 use std::net::IpAddr;
 
-/// What a line says. What is `None` is not known, or does not apply.
+/// What a line says. A field that is `None` is not known or does not apply.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) struct Line<'a> {
@@ -28,7 +28,7 @@ pub(crate) struct Line<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<&'a str>,
     pub protocol: &'static str,
-    /// Not of the line, but of the request's spans.
+    /// The scheme is for the request's spans; the line does not have it.
     #[serde(skip)]
     pub scheme: &'static str,
     pub status: u16,
@@ -55,16 +55,16 @@ pub(crate) struct Line<'a> {
     /// How many tries there were, each at a server or on a connection of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tries: Option<u32>,
-    /// Why the gateway answered itself, or the answer ended early.
+    /// Why the gateway answered the request itself, or why the answer ended early.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<&'static str>,
-    /// From arrival to start.
+    /// The time from arrival to start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue_time: Option<f64>,
-    /// From start to where the place at the upstream was given back.
+    /// The time from start until the place at the upstream was given back.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub service_time: Option<f64>,
-    /// From arrival to the client's last byte.
+    /// The time from arrival until the client had the last byte.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delivery_time: Option<f64>,
     /// The trace that the request belongs to, where the gateway takes part in traces.
@@ -84,7 +84,7 @@ impl Line<'_> {
     /// Writes the line, with its end.
     pub(crate) fn write(&self, form: LogForm, out: &mut Vec<u8>) {
         match form {
-            // Writing to a vector does not fail, and no value here is one that JSON does not have.
+            // Writing to a vector does not fail, and every value here can be written as JSON.
             LogForm::Json => drop(serde_json::to_writer(&mut *out, self)),
             LogForm::Common => self.common(out),
             LogForm::Combined => {
@@ -110,7 +110,7 @@ impl Line<'_> {
     }
 }
 
-/// Writes text in quotes. What ends a quoted text or a line, and what no terminal should get, stands as `\xHH`.
+/// Writes text in quotes. Characters that would end the quotes or the line, and control characters, are written as `\xHH`.
 fn quoted(parts: &[&str], out: &mut Vec<u8>) {
     out.push(b'"');
     for byte in parts.iter().flat_map(|part| part.bytes()) {

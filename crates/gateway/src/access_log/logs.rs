@@ -1,4 +1,4 @@
-//! Which requests are written where: a log for all, and sites that have one of their own or none.
+//! Which requests are written to which log: there is a log for all sites, and a site may have a log of its own or none.
 
 use super::file::{LogFile, can_open};
 use super::lossy::LossyWriter;
@@ -18,14 +18,14 @@ const LINES: usize = 65_536;
 pub struct AccessLogSettings {
     /// The form of the lines.
     pub form: LogForm,
-    /// Where the requests go whose site has no log of its own, and those without a site; `None` for nowhere.
+    /// The log of requests whose site has no log of its own, and of requests without a site; `None` if they are not logged.
     pub target: Option<LogTarget>,
     /// By site, in the order of the promises.
     pub sites: Vec<SiteLog>,
 }
 
 impl AccessLogSettings {
-    /// Where lines go: the shared log, and those that sites have of their own.
+    /// The targets of all logs: the shared log's, and those of sites with a log of their own.
     pub fn targets(&self) -> impl Iterator<Item = &LogTarget> {
         let own = self.sites.iter().filter_map(|site| match site {
             SiteLog::Own(target) => Some(target),
@@ -75,7 +75,7 @@ pub(crate) struct AccessLog {
     pub form: LogForm,
     writer: LossyWriter,
     reopen: Arc<AtomicBool>,
-    /// Where the lines of all logs are counted that were lost, those that found this log's queue full once it is closed.
+    /// The count of lost lines of all logs. When this log is closed, the lines that found its queue full are added.
     lost: Arc<AtomicU64>,
 }
 
@@ -105,7 +105,7 @@ impl AccessLog {
 }
 
 impl Drop for AccessLog {
-    /// The last to have it may be a thread that serves clients.
+    /// The last owner of a log may be a thread that serves clients, so the drop does not wait for the lines to be written.
     fn drop(&mut self) {
         self.writer.let_go();
         self.lost.fetch_add(self.writer.refused(), Relaxed);
@@ -115,21 +115,21 @@ impl Drop for AccessLog {
 /// The logs of a gateway, by the engine's numbers of sites.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AccessLogs {
-    /// All that are open, each once.
+    /// All open logs, each once.
     open: Vec<Arc<AccessLog>>,
     shared: Option<Arc<AccessLog>>,
     sites: Vec<Option<Arc<AccessLog>>>,
-    /// How many lines were lost, but for those that found the queue of a log full that is open.
+    /// How many lines were lost, without those that found the queue of a still open log full.
     lost: Arc<AtomicU64>,
     /// How many lost lines were logged, and when.
     reported: Arc<RareNews>,
 }
 
 impl AccessLogs {
-    /// What is open for `settings`: opened now, or open already here. A disk that hangs hangs this: hold no lock.
+    /// The logs for `settings`, each opened now or open already. If a disk hangs, this call hangs: call it without a lock.
     ///
     /// # Errors
-    /// A file that cannot be opened.
+    /// The file that cannot be opened, and why.
     pub(crate) fn open(&self, settings: &AccessLogSettings) -> io::Result<Vec<Arc<AccessLog>>> {
         let mut open = Vec::new();
         for target in settings.targets() {
@@ -141,7 +141,7 @@ impl AccessLogs {
         Ok(open)
     }
 
-    /// The logs that `settings` want, of those that are open for them.
+    /// The logs by site for `settings`, out of the open ones.
     pub(crate) fn next(
         &self,
         open: Vec<Arc<AccessLog>>,
@@ -172,7 +172,8 @@ impl AccessLogs {
         }
     }
 
-    /// Has every file opened anew at its path, before its next line. Returns those that cannot be, whose old files go on.
+    /// Has every log open its file anew before its next line. Returns the files that cannot be opened; those logs go on with
+    /// the old files.
     pub(crate) fn reopen(&self) -> Vec<(PathBuf, io::Error)> {
         let mut failed = Vec::new();
         for log in &self.open {
@@ -186,7 +187,7 @@ impl AccessLogs {
         failed
     }
 
-    /// Waits until all lines are written, a moment at most: the end of the process would lose those that are in a queue.
+    /// Waits until all lines are written, at most two seconds for each log: lines in a queue are lost when the process ends.
     pub(crate) fn finish(&self) {
         self.open.iter().for_each(|log| log.writer.finish());
     }

@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// The most bytes that wait in a queue, however long its pieces are: clients decide how long the lines of an access log are.
 const MOST_BYTES: usize = 32 << 20;
 
-/// Writes pieces of text to a stream without ever waiting for it. What cannot be written is dropped and counted.
+/// Writes pieces of text to a stream without ever waiting for it. Pieces that cannot be written are dropped and counted.
 #[derive(Debug)]
 pub struct LossyWriter {
     queue: LossyQueue,
@@ -26,13 +26,13 @@ pub struct LossyWriter {
     thread: Mutex<Option<WorkerGuard>>,
 }
 
-/// The queue before the stream.
+/// The queue between the callers and the stream.
 #[derive(Clone, Debug)]
 pub struct LossyQueue {
-    /// This queue never finds its own bound of pieces exceeded, because each takes room for at least its part of the bytes.
+    /// The bound of this queue in pieces is never reached, because each piece takes at least its part of the bound in bytes.
     pieces: NonBlocking,
     least_room: usize,
-    /// The room that pieces take which are not written yet, in bytes.
+    /// The bytes of the queue's room that unwritten pieces take.
     taken: Arc<AtomicUsize>,
     /// Pieces that found the queue full.
     refused: Arc<AtomicU64>,
@@ -60,7 +60,7 @@ impl LossyWriter {
         LossyWriter::counting(stream, lines, Arc::default())
     }
 
-    /// A writer like `new`'s; pieces that the stream does not take are counted in `failed`, with those of other writers.
+    /// A writer like `new`'s; pieces that the stream does not take are added to `failed`, which several writers may share.
     pub(super) fn counting(
         stream: impl Write + Send + 'static,
         lines: usize,
@@ -75,9 +75,9 @@ impl LossyWriter {
         LossyWriter { queue, failed, thread: Mutex::new(Some(thread)) }
     }
 
-    /// Hands a piece, a line or several, to the thread that writes it.
+    /// Hands a piece, which may have several lines, to the thread that writes.
     pub fn write(&self, piece: &[u8]) {
-        // The queue never fails: it drops.
+        // The queue never fails: if it is full, it drops the piece.
         let _ = self.queue.clone().write_all(piece);
     }
 
@@ -86,7 +86,7 @@ impl LossyWriter {
         self.queue.clone()
     }
 
-    /// How many pieces were lost: they could not be written, or not in time.
+    /// How many pieces were lost, because the stream failed or the queue was full.
     pub fn dropped(&self) -> u64 {
         self.refused() + self.failed.load(Relaxed)
     }
@@ -96,19 +96,20 @@ impl LossyWriter {
         self.queue.refused.load(Relaxed) + self.queue.pieces.error_counter().dropped_lines() as u64
     }
 
-    /// Waits until all is written, at most two seconds.
+    /// Waits until all pieces are written, at most two seconds.
     pub fn finish(&self) {
         if let Some(finished) = self.end() {
             let _ = finished.recv_timeout(PATIENCE);
         }
     }
 
-    /// Takes no more pieces: what is in the queue is written, for which nobody waits.
+    /// Ends the writer without waiting: the thread still writes the pieces in the queue.
     pub(super) fn let_go(&self) {
         drop(self.end());
     }
 
-    /// Has the thread end that writes, once it has written all; the channel closes then. `None` if it has ended before.
+    /// Lets the writing thread end once it has written all pieces; the channel closes then. `None` if the writer was ended
+    /// before.
     fn end(&self) -> Option<mpsc::Receiver<()>> {
         let thread = lock(&self.thread).take()?;
         // The guard writes to stdout if the queue stays full, which could block or fail: a thread of its own drops it.
@@ -131,7 +132,7 @@ impl Drop for LossyWriter {
 struct Counting<W> {
     stream: W,
     failed: Arc<AtomicU64>,
-    /// As the queue has them.
+    /// The queue's least room for a piece.
     least_room: usize,
     taken: Arc<AtomicUsize>,
 }
@@ -147,7 +148,7 @@ impl<W: Write> Write for Counting<W> {
 
     /// Called whenever the queue is empty.
     fn flush(&mut self) -> io::Result<()> {
-        // A buffer keeps what it could not flush, and the next write fails if it still cannot.
+        // If the flush fails, the buffer keeps its bytes, and the next write that cannot store its bytes fails.
         let _ = self.stream.flush();
         Ok(())
     }
@@ -158,7 +159,7 @@ mod tests {
     use super::*;
     use std::time::Instant;
 
-    /// Takes a piece only once the other end is gone.
+    /// A stream that takes a piece only once the other end of its channel is gone.
     struct Blocked(mpsc::Receiver<()>, Arc<AtomicU64>);
 
     impl Write for Blocked {

@@ -1,4 +1,4 @@
-//! What the access log says of one request, and its spans: begun with its head, filled on its way, written when it ends.
+//! What the access log says of one request, and its spans: begun when the head is read, and written when the request ends.
 
 use crate::access_log::format::Line;
 use crate::access_log::logs::AccessLog;
@@ -48,16 +48,16 @@ impl LoggedHead {
     }
 }
 
-/// What is known of a request so far. It exists only where a log wants it, or where it is traced.
+/// The log entry of a request under way. It exists only if a log or a trace needs it.
 pub(crate) struct Entry {
     log: Option<Arc<AccessLog>>,
     trace: Option<TraceContext>,
     tables: Rc<ThreadTables>,
     came: SystemTime,
     client: IpAddr,
-    /// `None` if it could not be read.
+    /// `None` if the head could not be read.
     head: Option<LoggedHead>,
-    /// `None` if it belongs to no site.
+    /// `None` if the request belongs to no site.
     target: Option<Target>,
     status: u16,
     bytes: Cell<u64>,
@@ -103,34 +103,35 @@ impl Entry {
         self
     }
 
-    /// How much memory it takes.
+    /// How much memory the entry takes.
     pub(crate) fn held(&self) -> usize {
         size_of::<Self>() + self.head.as_ref().map_or(0, LoggedHead::held)
     }
 
-    /// The status that the client was sent.
+    /// Notes the status that was sent to the client.
     pub(crate) fn answered(&mut self, status: u16) {
         self.status = status;
     }
 
-    /// Body bytes that the client took.
+    /// Counts body bytes that the client took.
     pub(crate) fn sent(&self, bytes: u64) {
         self.bytes.set(self.bytes.get() + bytes);
     }
 
-    /// A server was tried.
+    /// Notes that a server was tried.
     pub(crate) fn tried(&self, server: &Address) {
         self.tries.set(self.tries.get() + 1);
         *self.server.borrow_mut() = Some(server.clone());
     }
 
-    /// The request failed: why, and the bytes of the gateway's own answer.
+    /// Notes why the request failed, and the bytes of the gateway's own answer.
     pub(crate) fn failed(&mut self, why: &'static str, answer_bytes: u64) {
         self.error.get_or_insert(why);
         self.sent(answer_bytes);
     }
 
-    /// The gateway stops. Its client has not left: without an answer it counts as one that the gateway could not serve.
+    /// Notes that the gateway stops. The client has not left: if it got no answer, the request counts as one that the gateway
+    /// could not serve.
     pub(crate) fn cut_off(&mut self) {
         if self.status == CLIENT_LEFT {
             return;
@@ -141,13 +142,13 @@ impl Entry {
         }
     }
 
-    /// The place at the upstream was given back: its last byte was read, or the request stays open without a place. The first
-    /// call counts.
+    /// Notes when the place at the upstream was given back: after the last byte, or because the request stays open without a
+    /// place. Only the first call counts.
     pub(crate) fn released(&mut self, now: Instant) {
         self.released.get_or_insert(now);
     }
 
-    /// The request left the queue without a verdict, for this reason.
+    /// Notes the reason for which the request left the queue without a verdict.
     pub(crate) fn left_queue(&mut self, reason: Reason) {
         self.reason = Some(reason);
     }
@@ -223,7 +224,7 @@ impl Entry {
         }
     }
 
-    /// When what became of the request, by the machine's calendar.
+    /// The times of the request's stages, by the machine's calendar.
     fn moments(&self, served: Option<&Permit>, departed: Option<Instant>) -> Moments {
         let ended = SystemTime::now();
         let at = |moment: Instant| ended.checked_sub(departed?.since(moment));
@@ -237,7 +238,7 @@ impl Entry {
     }
 }
 
-/// A request that waits for its place or sends its body when the gateway stops has its line, too.
+/// If the gateway stops while a request waits for its place or sends its body, the request gets its line here.
 impl Drop for Entry {
     fn drop(&mut self) {
         if !self.is_written.get() {

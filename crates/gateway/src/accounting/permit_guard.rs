@@ -1,6 +1,6 @@
-//! Permits that depart on drop, so that a request is accounted for once however its way ends.
+//! Guards that end a request when they are dropped, so that each request is accounted for once however its way ends.
 //!
-//! A task that is dropped, because its thread stops, drops its guards with it.
+//! When a thread stops, it drops its tasks, and a dropped task drops its guards.
 
 use super::log_entry::{CLIENT_LEFT, Entry};
 use crate::client::slots::Slot;
@@ -10,13 +10,14 @@ use plimsoll_core::request::{Outcome, Permit, Reason, Service, Verdict};
 use std::rc::Rc;
 use std::time::Duration;
 
-/// The permit of a request that has started. Dropped without [`depart`](Self::depart), the request was abandoned.
+/// The permit of a request that has started. If the guard is dropped without [`depart`](Self::depart), the request counts as
+/// abandoned.
 pub(crate) struct PermitGuard {
     worker: Rc<Worker>,
     permit: Option<Permit>,
     /// The request's line of the access log, written when it departs.
     entry: Option<Box<Entry>>,
-    /// Whether its response is counted.
+    /// Whether the request's response was counted.
     has_response: bool,
 }
 
@@ -25,7 +26,8 @@ impl PermitGuard {
         PermitGuard { worker: worker.clone(), permit: Some(permit), entry, has_response: false }
     }
 
-    /// Notes the status of what the client is being sent, which may be cut off. The first call counts the response.
+    /// Notes the status of the response that the client is being sent, even if it is cut off later. The first call counts the
+    /// response.
     pub(crate) fn answered(&mut self, status: u16) {
         if let Some(permit) = &self.permit
             && !std::mem::replace(&mut self.has_response, true)
@@ -54,7 +56,7 @@ impl PermitGuard {
         }
     }
 
-    /// Notes for the access log why the request failed, and the bytes of the gateway's own answer, which count as none of the
+    /// Notes for the access log why the request failed, and the bytes of the gateway's own answer, which do not count as the
     /// plant's.
     pub(crate) fn failed(&mut self, why: &'static str, answer_bytes: u64) {
         if let Some(entry) = &mut self.entry {
@@ -62,15 +64,15 @@ impl PermitGuard {
         }
     }
 
-    /// Takes time out of the request's service: the plant only waited for the client in it.
+    /// Subtracts the time in which the plant only waited for the client from the request's service time.
     pub(crate) fn excuse(&mut self, waited: Duration) {
         if let Some(permit) = &mut self.permit {
             permit.excuse(waited);
         }
     }
 
-    /// Whether the request may stay open as an upgraded connection or a stream of events. The engine decides, and the place
-    /// is given back if it says so.
+    /// Whether the request may stay open as an upgraded connection or a stream of events. If the engine allows it, the place is
+    /// given back.
     pub(crate) fn stay_open(&mut self) -> bool {
         let Some(permit) = &mut self.permit else { return false };
         let entry = &mut self.entry;
@@ -83,7 +85,7 @@ impl PermitGuard {
         })
     }
 
-    /// Notes that the plant refused the request, for it has too much to do.
+    /// Notes that the plant refused the request because it is overloaded.
     pub(crate) fn refused(&self) {
         if let Some(permit) = &self.permit {
             self.worker.lane.borrow_mut().refused(permit);
@@ -95,14 +97,14 @@ impl PermitGuard {
         self.permit.as_ref().is_some_and(Permit::holds_place)
     }
 
-    /// The last byte of the request's body came: it streams no longer.
+    /// Notes that the last byte of the request's body has come, so that the request no longer streams.
     pub(crate) fn end_stream(&mut self) {
         if let Some(permit) = &mut self.permit {
             self.worker.lane.borrow().end_stream(permit);
         }
     }
 
-    /// The client has left, and the plant works on: the place stays held until its release.
+    /// Notes that the client has left while the plant works on: the place is held until its release.
     pub(crate) fn abandon(&mut self) {
         if let Some(permit) = &mut self.permit {
             self.worker.with_lane(|lane, now, _| lane.abandon(now, permit));
@@ -112,7 +114,7 @@ impl PermitGuard {
         }
     }
 
-    /// Gives the place at the plant back. The first call counts, later ones do nothing.
+    /// Gives the place at the plant back. Only the first call counts.
     pub(crate) fn release(&mut self, service: Service) {
         if let Some(permit) = &mut self.permit {
             let entry = &mut self.entry;
@@ -151,12 +153,13 @@ impl Drop for PermitGuard {
     }
 }
 
-/// The permit of a waiting request. Dropped, the request leaves the queue, or its place if that was granted meanwhile.
+/// The permit of a waiting request. If the guard is dropped, the request leaves the queue, or gives back the place that it was
+/// granted meanwhile.
 pub(crate) struct WaitingGuard {
     worker: Rc<Worker>,
     slot: Rc<Slot>,
     permit: Option<Permit>,
-    /// What its connection holds, in bytes.
+    /// The bytes that the request's connection holds.
     bytes: usize,
 }
 
@@ -172,10 +175,10 @@ impl WaitingGuard {
         self.worker.waiting.get() <= self.worker.buffer_memory() / 2
     }
 
-    /// Ends the wait and returns the verdict, if it has come. Without one the request leaves the queue, for this reason.
+    /// Ends the wait and returns the verdict, if it has come. Without a verdict the request leaves the queue, for this reason.
     pub(crate) fn end(mut self, reason: Reason) -> Option<Verdict> {
         let verdict = self.slot.end_wait();
-        // With its verdict the engine has spent the waiting permit: this permit must not depart.
+        // With the verdict the engine has consumed the waiting permit, which therefore must not depart.
         let permit = self.permit.take().filter(|_| verdict.is_none());
         if let Some(permit) = permit {
             self.worker.with_lane(|lane, now, _| lane.turn_away(now, permit, reason));

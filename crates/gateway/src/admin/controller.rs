@@ -31,18 +31,18 @@ pub struct ControllerFigures {
     pub deaths: u64,
     /// The requests that they held.
     pub returned: u64,
-    /// How many connections wait in the server's listen queue, if a process has looked of late and the queue is not full.
+    /// How many connections wait in the server's listen queue; `None` if no process has looked lately, or if the queue is full.
     pub listen_queue: Option<u32>,
 }
 
 /// How a controller's listener is set up, and where the key of its client hash is from.
 #[derive(Clone, Debug, Default)]
 pub struct ControllerAdmin {
-    /// The names by which it may be asked, besides addresses and `localhost`.
+    /// The host names under which the listener answers, besides addresses and `localhost`.
     pub names: Vec<Pattern>,
     /// The tokens of the listener; a request must show one of them.
     pub tokens: AdminTokens,
-    /// Where the key of the client hash is from.
+    /// The origin of the key of the client hash.
     pub seed_from: SeedSource,
 }
 
@@ -53,7 +53,7 @@ pub struct ControllerDesk {
 }
 
 impl ControllerDesk {
-    /// The listener of this address.
+    /// Binds the listener to this address.
     ///
     /// # Errors
     /// The address cannot be had; the error names it.
@@ -62,7 +62,7 @@ impl ControllerDesk {
         Ok(listener)
     }
 
-    /// Begins to answer, with these first figures. `owner` is what the process does for the operator.
+    /// Starts to answer requests, with these first figures. `owner` does what the operator orders.
     ///
     /// # Errors
     /// No thread can be started.
@@ -90,7 +90,7 @@ impl ControllerDesk {
         Ok(ControllerDesk { reported, operator })
     }
 
-    /// Where it listens.
+    /// The address of the listener.
     pub fn address(&self) -> SocketAddr {
         self.operator.address
     }
@@ -143,7 +143,8 @@ impl ReportedByController {
         lock(&self.journal).look(&self.sight(&status));
     }
 
-    /// A controller reads its file once, and knows no address of its server that could be down.
+    /// What the journal looks at. A controller reads its file once and knows no server address, so no reload and no outage is
+    /// shown.
     fn sight<'a>(&self, status: &'a Status) -> Sight<'a> {
         Sight {
             kind: ShellKind::Controller,

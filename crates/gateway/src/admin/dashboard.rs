@@ -18,7 +18,7 @@ use std::sync::LazyLock;
 
 const PAGE: &str = include_str!("dashboard.html");
 
-/// What the page may do.
+/// The content security policy of the page.
 static POLICY: LazyLock<HeaderValue> = LazyLock::new(|| {
     let style = hash(between(PAGE, "<style>", "</style>"));
     let script = hash(between(PAGE, "<script type=\"module\">", "</script>"));
@@ -48,7 +48,7 @@ pub(super) fn page() -> Response<AdminBody> {
     response
 }
 
-/// A report, which is whole in itself too. Whatever it has in it runs apart from this listener's other pages.
+/// A report page, which loads nothing either. Its policy separates whatever it contains from this listener's other pages.
 pub(super) fn report(page: String) -> Response<AdminBody> {
     let mut response = Response::new(AdminBody::from(page));
     let policy = "sandbox allow-scripts allow-popups; default-src 'none'; script-src 'unsafe-inline'; \
@@ -82,7 +82,7 @@ mod tests {
         assert_eq!(PAGE.matches("<style").count(), 1);
         for outside in ["http://", "https://", "src=\"/", "@import", "onclick="] {
             let found = PAGE.matches(outside).count();
-            // The name spaces of SVG and XHTML are no addresses.
+            // The name spaces of SVG and XHTML look like addresses, but nothing is loaded from them.
             let names = PAGE.matches("http://www.w3.org/").count();
             assert_eq!(found - if outside == "http://" { names } else { 0 }, 0, "{outside}");
         }

@@ -77,19 +77,19 @@ pub(super) async fn serve(listener: TcpListener, desk: Desk) -> Infallible {
     LocalSet::new().run_until(accept).await
 }
 
-/// What answers.
+/// What all connections of the listener share.
 struct Hall {
     desk: Rc<Desk>,
     viewers: Rc<Viewers>,
 }
 
-/// A connection as the one who accepts sees it.
+/// A connection as the accept loop sees it.
 #[derive(Default)]
 struct AdminConnection {
-    /// The connection's request is there, and the answer is not yet written.
+    /// The request has come, and its answer is not written yet.
     answering: Cell<bool>,
     closed: Cell<bool>,
-    /// Another connection takes its place.
+    /// Notified if another connection takes this one's place.
     give_way: Notify,
 }
 
@@ -114,7 +114,7 @@ async fn exchange(stream: TcpStream, hall: &Hall, answering: &Cell<bool>) -> io:
     let too_slow = async {
         answered.notified().await;
         match dropped.take() {
-            // A stream may last, as long as its viewer reads.
+            // A stream may last for as long as its viewer reads.
             Some(dropped) => dropped.notified().await,
             None => sleep(TIMEOUT).await,
         }
@@ -131,7 +131,7 @@ async fn exchange(stream: TcpStream, hall: &Hall, answering: &Cell<bool>) -> io:
     timeout(TIMEOUT, close(connection.into_parts().io.into_inner())).await?
 }
 
-/// Closing over unread bytes would reset the connection, and the answer with it: read until the client closes.
+/// Reads until the client closes: a close over unread bytes would reset the connection, and the answer could be lost.
 async fn close(mut stream: TcpStream) -> io::Result<()> {
     stream.shutdown().await?;
     let mut unread = [0; 1024];
@@ -140,7 +140,7 @@ async fn close(mut stream: TcpStream) -> io::Result<()> {
 }
 
 /// Whether the request names this listener by an address or a name that only this machine resolves, or names none, as old
-/// probes do. Any other name could be a page author's, whose browser visits were led here ("DNS rebinding").
+/// probes do. Any other name could belong to the author of a page, who has made it lead here ("DNS rebinding").
 fn names_this_listener(request: &Request<Incoming>, own_names: &[Pattern]) -> bool {
     let Some(host) = request.headers().get(HOST) else { return true };
     let Ok(Ok(authority)) = host.to_str().map(str::parse::<Authority>) else { return false };
@@ -185,7 +185,8 @@ fn may_view(request: &Request<Incoming>, desk: &Desk) -> bool {
     names_this_listener(request, &desk.names) && shows_token(request, desk) && !is_from_another_site(request)
 }
 
-/// Whether the request shows a token, or needs none. A probe learns only that the loops run, and is anybody's.
+/// Whether the request shows a token, or needs none. The health check needs no token, since it shows only whether the loops
+/// run.
 fn shows_token(request: &Request<Incoming>, desk: &Desk) -> bool {
     let shown = request.headers().get(AUTHORIZATION).map(HeaderValue::as_bytes);
     request.uri().path() == HEALTH || desk.admits(shown)

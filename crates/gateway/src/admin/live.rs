@@ -37,7 +37,7 @@ pub(super) type Dropped = Rc<Notify>;
 #[derive(Debug, Default)]
 pub(super) struct Viewers {
     present: RefCell<Vec<Viewer>>,
-    /// The number of the last event that was sent.
+    /// The number of the last event that the viewers were sent.
     sent: Cell<u64>,
 }
 
@@ -49,7 +49,7 @@ struct Viewer {
 }
 
 impl Viewers {
-    /// The stream for one more viewer; `None` if there are as many as may be.
+    /// The stream for a new viewer; `None` if there are already [`MOST_VIEWERS`].
     pub(super) fn join(self: &Rc<Self>, desk: &Rc<Desk>) -> Option<(Response<AdminBody>, Dropped)> {
         let mut present = self.present.borrow_mut();
         present.retain(|viewer| !viewer.messages.is_closed());
@@ -59,7 +59,7 @@ impl Viewers {
         let (messages, received) = mpsc::channel(WAITING);
         let journal = desk.events_after(0);
         self.sent.set(self.sent.get().max(journal.events.last().map_or(0, |event| event.number)));
-        // A new channel has room for both.
+        // A new channel has room for both messages.
         let _ = messages.try_send(message("retry: 1000\nevent: journal\n", &journal));
         let _ = messages.try_send(snapshot(desk));
         let is_first = present.is_empty();

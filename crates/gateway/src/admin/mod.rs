@@ -36,7 +36,7 @@ use operator::OperatorLook;
 pub(crate) use operator::{Operator, OwnerCell, RunningGateway};
 pub use what_if::{WhatIf, WhatIfDocument, WhatIfInput, WhatIfQuestion, WhatIfState};
 
-/// What is looked at.
+/// What kind of process the operator looks at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ShellKind {
     /// A gateway before servers.
@@ -94,7 +94,7 @@ const HEALTH: &str = "/healthz";
 /// The path that is posted to.
 const RELOAD: &str = "/reload";
 
-/// The answer to a request that is no order to reload.
+/// The answer to any request but an order to reload.
 fn route(method: &Method, path: &str, look: OperatorLook) -> Response<String> {
     if path == RELOAD {
         return method_not_allowed("POST", "Only POST.\n");
@@ -120,7 +120,7 @@ fn route(method: &Method, path: &str, look: OperatorLook) -> Response<String> {
     }
 }
 
-/// What there is. A controller reads its file once, and simulates nothing.
+/// The list of paths. A controller reads its file once and runs no simulation.
 fn index(kind: ShellKind) -> String {
     match kind {
         ShellKind::Gateway => format!("{LOOKS}{ORDERS}"),

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Builder;
 use tokio::sync::Notify;
 
-/// The gateway's owner, once it has said that it is there.
+/// The gateway's owner, once it has registered.
 pub(crate) type OwnerCell = Arc<OnceLock<Box<dyn Owner>>>;
 
 /// What the listener may ask: the gateway or the controller for what there is to show, its owner for a reload.
@@ -50,13 +50,13 @@ impl Desk {
         self.source.events_after(number)
     }
 
-    /// Whether a request with this `Authorization` may be answered.
+    /// Whether a request with this `Authorization` is answered.
     pub(super) fn admits(&self, authorization: Option<&[u8]>) -> bool {
         self.source.tokens().admit(authorization)
     }
 }
 
-/// What one request of the operator's sees.
+/// What one request of the operator is answered from.
 pub(super) struct OperatorLook {
     pub(super) scrape: Scrape,
     pub(super) view: View,
@@ -64,10 +64,10 @@ pub(super) struct OperatorLook {
     pub(super) stalled: Option<Duration>,
 }
 
-/// Where a desk looks.
+/// Where a desk reads its figures: a gateway or a controller.
 pub(super) trait Source: Send {
     fn scrape(&self) -> Scrape;
-    /// Shows the journal a status; what it makes of it.
+    /// Lets the journal look at a status, and returns the journal's view of it.
     fn view(&self, status: &Status) -> View;
     fn events_after(&self, number: u64) -> JournalDocument;
     /// The tokens of the listener; a request must show one of them.
@@ -111,7 +111,7 @@ pub(crate) struct Operator {
 }
 
 impl Operator {
-    /// The listener of this address, taken over or bound, and the same to be handed over.
+    /// Takes over or binds the listener of this address; returns it with a second descriptor, to be handed to the next process.
     pub(crate) fn listen(
         address: SocketAddr,
         inherited: &mut Inherited,
@@ -147,7 +147,7 @@ impl Operator {
                     () = stopped.notified() => {}
                 }
             });
-            // A reload that still reads is not waited for.
+            // A reload that is still reading files is not waited for.
             runtime.shutdown_background();
         })?;
         Ok(Operator { address, stop, thread: Some(thread) })
@@ -163,7 +163,7 @@ impl Operator {
     pub(crate) fn stop(&mut self) {
         self.stop.notify_one();
         if let Some(thread) = self.thread.take() {
-            // A panic there was reported by its thread; nothing is left to do here.
+            // A panic was already reported by the thread.
             let _ = thread.join();
         }
     }

@@ -1,7 +1,7 @@
-//! What one request of the operator's sees: taken at once, then rendered in the form that was asked for.
+//! The figures for one request of the operator: read at once, then rendered in the requested form.
 //!
-//! What every process has that runs an engine is in [`Scrape`]; what only a gateway or only a controller has is in
-//! [`ShellFigures`], so that neither is shown a figure that nobody counts.
+//! A [`Scrape`] has the figures of every process that runs an engine. [`ShellFigures`] has those of a gateway or of a
+//! controller only, so that neither shows a figure that it does not count.
 
 use super::controller::ControllerFigures;
 use super::metrics::ProcessFigures;
@@ -36,7 +36,7 @@ pub(super) struct Scrape {
     pub(super) process: ProcessFigures,
 }
 
-/// What only the one or the other has.
+/// The figures that only a gateway has, or only a controller.
 #[derive(Clone, Debug)]
 pub(super) enum ShellFigures {
     Gateway(Box<GatewayFigures>),
@@ -50,10 +50,10 @@ pub(super) struct GatewayFigures {
     pub(super) rosters: Vec<RosterStatus>,
     pub(super) reloads: Reloads,
     pub(super) access_log_lines_dropped: u64,
-    /// Requests whose spans were sent to a collector, and those whose were lost.
+    /// The number of requests whose spans were sent to a collector, and of those whose spans were lost.
     pub(super) traced: [u64; 2],
     pub(super) buffered: Buffered,
-    /// Handshakes with clients that were full, went on from an earlier one, and failed.
+    /// The number of client handshakes that were full, that resumed an earlier session, and that failed.
     pub(super) handshakes: [u64; 3],
     /// Until when certificates are valid.
     pub(super) certificate_ends: Vec<CertificateEnd>,
@@ -122,7 +122,7 @@ impl Scrape {
         }
     }
 
-    /// The servers of a plant; none of a folder, and `None` where the server's own processes decide.
+    /// The servers of a plant; no servers for a folder, and `None` in a controller.
     pub(super) fn roster(&self, plant: usize) -> Option<&RosterStatus> {
         const NONE: &RosterStatus =
             &RosterStatus { servers: Vec::new(), retries: [0; 2], lookup_failure: None };

@@ -1,24 +1,25 @@
-//! Clients that are waited for, and what their connections hold meanwhile.
+//! Clients that the gateway waits for, and the memory of their connections meanwhile.
 //!
-//! A client that does not send the rest of its head or body, or does not take its response, holds memory for as long as it
-//! may take. All such clients of a thread together have a bound in bytes: those with unfinished heads one, all others
-//! another. Beyond it the one that is waited for the longest is given up: an honest client goes on within moments, so that
-//! this one is the least likely to be honest. So it is with those whose bytes are in files, once room in files is scarce.
+//! A client that does not send the rest of its head or body, or does not take its response, holds memory for as long as it may
+//! take. All such clients of a thread together have a bound in bytes: those with unfinished heads one, all others another.
+//! Beyond the bound the client that is waited for the longest is given up: an honest client goes on within moments, so the
+//! longest wait is the least likely to be an honest client's. The same holds for clients with bytes in files, once room in
+//! files is scarce.
 //!
-//! A client that moves [`RENEWING`] bytes is the last in the order again; a byte now and then buys no time.
+//! A client that moves [`RENEWING`] bytes goes to the end of the order; a byte now and then buys no time.
 
 use super::slots::Slot;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// How many bytes a client must move to count as one that goes on.
+/// How many bytes a client must move to go to the end of the order.
 const RENEWING: u64 = 16 * 1024;
 
 /// The clients of a thread that are waited for.
 #[derive(Debug, Default)]
 pub(crate) struct AwaitedClients {
-    /// By the order in which the wait for them began.
+    /// The clients in the order in which the wait for them began.
     clients: BTreeMap<u64, Waited>,
     begun: u64,
     bytes: usize,
@@ -46,7 +47,7 @@ impl AwaitedClients {
         self.bytes -= self.clients.remove(&number).map_or(0, |client| client.bytes);
     }
 
-    /// Ends the wait for the first client.
+    /// Gives up the client whose wait began first.
     fn give_up_first(&mut self) {
         if let Some((_, first)) = self.clients.pop_first() {
             self.bytes -= first.bytes;
@@ -54,7 +55,7 @@ impl AwaitedClients {
         }
     }
 
-    /// Ends the wait for the first clients until the others hold at most `most` bytes. The last one stays.
+    /// Gives up the clients whose waits began first until the others hold at most `most` bytes. The last client stays.
     fn make_room(&mut self, most: usize) {
         while self.bytes > most && self.clients.len() > 1 {
             self.give_up_first();
@@ -63,7 +64,7 @@ impl AwaitedClients {
 }
 
 /// Gives up the client whose bytes have been in a file the longest while it stood, so that others find room in files. The last
-/// one stays.
+/// client stays.
 pub(crate) fn make_room_in_files(clients: &RefCell<AwaitedClients>) {
     let mut clients = clients.borrow_mut();
     if clients.clients.len() > 1 {
@@ -71,7 +72,7 @@ pub(crate) fn make_room_in_files(clients: &RefCell<AwaitedClients>) {
     }
 }
 
-/// A client's places among those that are waited for, if it has any.
+/// A client's places among the clients that are waited for, if it has any.
 #[derive(Debug, Default)]
 pub(crate) struct AwaitedClient {
     place: Option<AwaitedPlace>,
@@ -107,7 +108,7 @@ impl AwaitedClient {
         all.make_room(most);
     }
 
-    /// Notes that bytes of the client which waits in `slot` are in a file. `clients` are those of which this is so.
+    /// Notes that bytes of the client which waits in `slot` are in a file. `clients` are all clients with bytes in files.
     pub(crate) fn hold_file(&mut self, clients: &Rc<RefCell<AwaitedClients>>, slot: &Rc<Slot>) {
         self.filed.get_or_insert_with(|| {
             let number = clients.borrow_mut().begin(slot);
@@ -115,7 +116,7 @@ impl AwaitedClient {
         });
     }
 
-    /// The client moved `count` bytes.
+    /// Notes that the client moved `count` bytes.
     pub(crate) fn moved(&mut self, count: u64) {
         self.moved += count;
         if self.moved >= RENEWING {
@@ -123,12 +124,12 @@ impl AwaitedClient {
         }
     }
 
-    /// The client is waited for no longer.
+    /// Ends the wait for the client.
     pub(crate) fn end(&mut self) {
         (self.place, self.filed) = (None, None);
     }
 
-    /// Whether the wait was ended for others' sake.
+    /// Whether the client was given up to make room for others.
     pub(crate) fn is_given_up(&self) -> bool {
         let is_there = |place: &AwaitedPlace| place.clients.borrow().clients.contains_key(&place.number);
         self.place.iter().chain(&self.filed).any(|place| !is_there(place))
@@ -161,7 +162,7 @@ mod tests {
         hold(1, 20);
         assert_eq!(expired(&slots), [true, false, false, false]);
         assert_eq!(all.borrow().bytes(), 30);
-        // A client that was given up counts no more, whatever comes of it.
+        // A client that was given up no longer counts, whatever its connection still does.
         hold(0, 50);
         assert_eq!(all.borrow().bytes(), 30);
         assert!(awaited[0].is_given_up() && !awaited[1].is_given_up());

@@ -1,21 +1,21 @@
 //! Buffers that are borrowed while bytes move and given back while a connection is idle.
 //!
 //! A thread keeps the buffers that it has used, as long as those in use and those kept stay below its part of
-//! `limits.buffer_memory`; dropping a [`Buffer`] gives it back to its thread. A steady
-//! load therefore allocates nothing, and a thousand idle connections hold no buffers at all. What waits for long moves to a
-//! buffer of its own size, which is not kept. All of them count.
+//! `limits.buffer_memory`; dropping a [`Buffer`] gives it back to its thread. A steady load therefore allocates nothing, and a
+//! thousand idle connections hold no buffers at all. Bytes that wait for long move to a buffer of their own size, which is not
+//! kept for reuse. All buffers count against the bound.
 
 use std::cell::{Cell, RefCell};
 use std::ops::{Deref, DerefMut};
 
-/// For requests: nearly every head fits.
+/// The size of a buffer for requests: nearly every head fits.
 pub(crate) const SMALL: usize = 16 * 1024;
-/// Before a response's head, so that the rewritten head, which may be longer, fits in front of the body in place.
+/// The room before a response's head: the rewritten head may be longer, and so fits in front of the body in place.
 pub(crate) const HEADROOM: usize = 2 * 1024;
-/// For bodies: 64 KiB and a head beside it come in one read.
+/// The size of a buffer for bodies: 64 KiB and a head beside them come in one read.
 pub(crate) const LARGE: usize = HEADROOM + 70 * 1024;
 
-/// How many buffers of each size a thread keeps at most: 16 MiB of large ones. More are freed.
+/// The most spare buffers of each size that a thread keeps: 16 MiB of large ones. Further ones are freed.
 const KEPT: usize = 224;
 
 /// How many small buffers a thread may have in use before giving one back is worth a copy.
@@ -26,7 +26,7 @@ const FEW: usize = 8;
 struct Spare {
     buffers: Vec<Box<[u8]>>,
     taken: usize,
-    /// The fewest spare buffers since the last trim: that many were not needed.
+    /// The fewest spare buffers since the last trim: this number of buffers was not needed.
     fewest: usize,
 }
 
@@ -38,7 +38,7 @@ thread_local! {
     static POOL: RefCell<[Spare; 2]> = const { RefCell::new([Spare::NONE, Spare::NONE]) };
     /// The bytes of buffers of their own size.
     static FITTED: Cell<usize> = const { Cell::new(0) };
-    /// How many bytes buffers in use and spare ones may hold together, unless those in use hold more.
+    /// How many bytes the buffers in use and the spare ones may hold together; buffers in use may exceed it.
     static MOST: Cell<usize> = const { Cell::new(usize::MAX) };
 }
 
@@ -47,7 +47,8 @@ pub(crate) fn keep_within(most: usize) {
     MOST.set(most);
 }
 
-/// Frees half of the buffers that were not needed since the last call: a burst's memory is given back within seconds.
+/// Frees half of the spare buffers that were not needed since the last call, so that a burst's memory is given back within
+/// seconds.
 pub(crate) fn trim() {
     POOL.with_borrow_mut(|pool| {
         for spare in pool {
@@ -78,7 +79,7 @@ pub(crate) fn in_memory() -> usize {
     POOL.with_borrow(held)
 }
 
-/// Frees spare buffers, so that new memory of `size` bytes stays within what all may hold.
+/// Frees spare buffers until new memory of `size` bytes fits the bound.
 fn make_room(pool: &mut [Spare; 2], size: usize) {
     while held(pool).saturating_add(size) > MOST.get() {
         let [small, large] = pool;
@@ -93,17 +94,18 @@ pub(crate) fn exceed(most: usize) -> bool {
     in_use() > most
 }
 
-/// Whether they use more than this thread's part.
+/// Whether this thread's buffers use more than the thread's part of the memory.
 pub(crate) fn are_scarce() -> bool {
     exceed(MOST.get())
 }
 
-/// Whether less than a quarter of the memory is in use: as little may be what cannot be given back.
+/// Whether less than a quarter of the memory is in use. This much may be memory that cannot be given back.
 pub(crate) fn are_few() -> bool {
     in_use() < MOST.get() / 4
 }
 
-/// A buffer of fixed size from its thread's pool, which holds whatever its last user left in it; or one of its bytes' size.
+/// A buffer of fixed size from its thread's pool, which holds whatever its last user left in it; or a buffer as long as its
+/// bytes.
 #[derive(Debug)]
 pub(crate) struct Buffer {
     bytes: Box<[u8]>,
@@ -118,7 +120,7 @@ impl Buffer {
         Buffer::take(1, LARGE)
     }
 
-    /// A buffer that has room for these bytes alone.
+    /// A buffer that is as long as these bytes.
     pub(crate) fn fitting(bytes: &[u8]) -> Self {
         let mut buffer = match bytes.len() {
             SMALL => Buffer::small(),
@@ -132,7 +134,7 @@ impl Buffer {
         buffer
     }
 
-    /// Memory of its own size, as it is.
+    /// A buffer that takes over this memory.
     pub(crate) fn of(bytes: Vec<u8>) -> Self {
         if matches!(bytes.len(), SMALL | LARGE) {
             return Buffer::fitting(&bytes);
@@ -168,12 +170,12 @@ impl Drop for Buffer {
             SMALL => 0,
             LARGE => 1,
             length => {
-                // As below, what another thread took was not counted here.
+                // A buffer that another thread took was not counted here, as below.
                 let _ = FITTED.try_with(|fitted| fitted.set(fitted.get().saturating_sub(length)));
                 return;
             }
         };
-        // At the thread's end the pool may be gone; the buffer is freed then.
+        // When the thread ends the pool may be gone already; the buffer is then freed.
         let _ = POOL.try_with(|pool| {
             let Ok(mut pool) = pool.try_borrow_mut() else { return };
             // A buffer that another thread took was not counted here.

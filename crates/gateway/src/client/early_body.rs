@@ -1,25 +1,25 @@
-//! What was read of a request's body before the engine decided on the request, on its way to the server.
+//! The part of a request's body that was read before the engine decided on the request, on its way to the server.
 
 use super::inbox::Inbox;
 use super::spill_files::Store;
 use crate::http1::body::{Decoder, Framing};
 use std::io;
 
-/// What was read of a body before the engine decided on its request.
+/// The part of a body that was read before the engine decided on the request.
 #[derive(Debug, Default)]
 pub(crate) struct EarlyBody {
-    /// The first bytes, if they are in a file.
+    /// The first bytes of the body, if they are in a file.
     pub stored: Option<Store>,
     /// How many bytes follow in the inbox, behind the head.
     pub in_inbox: usize,
     /// Whether the body's last byte was read.
     pub is_whole: bool,
-    /// Whether it lies there in chunks, and goes on without them: it came whole, so that its length is known.
+    /// Whether the body lies there in chunks but is sent without them: it is complete, so its length is known.
     pub is_to_be_unwrapped: bool,
 }
 
 impl EarlyBody {
-    /// Reads the body as it lies there, where its head goes on with this framing.
+    /// The decoder of the body as it lies there; `of_head` is the framing that the head states.
     pub(crate) fn decoder(&self, of_head: Framing) -> Decoder<'static> {
         Decoder::new(if self.is_to_be_unwrapped { Framing::Chunked } else { of_head })
     }
@@ -37,7 +37,7 @@ impl StoredBody {
         StoredBody { store, window: Inbox::default() }
     }
 
-    /// Fills the window, which must be empty, with the next bytes. False if there are none.
+    /// Fills the window, which must be empty, with the next bytes. False if there are no more.
     pub(crate) fn refill(&mut self) -> io::Result<bool> {
         self.window.fill_with(|buffer| self.store.read(buffer)).map(|count| count > 0)
     }

@@ -1,9 +1,9 @@
-//! Bytes that a peer has sent and that are not taken yet.
+//! Bytes that a peer has sent and the gateway has not yet processed.
 //!
-//! A read needs room that it may not use: a head of 400 bytes comes into a buffer of 16 KB. Ten thousand waiting requests
-//! would hold ten thousand such buffers. Where many requests wait, or are unfinished, each therefore *packs* its inbox: the
-//! bytes move to memory of their own size, and the buffer goes back to its thread. The next byte that comes takes a buffer
-//! again. Ranges of the bytes stay valid, since they count from the first byte.
+//! A read needs room that its bytes may not use: a head of 400 bytes comes into a buffer of 16 KB. Ten thousand waiting
+//! requests would hold ten thousand such buffers. So if many requests wait or are unfinished, each *packs* its inbox: the bytes
+//! move to memory of their own size, and the buffer goes back to its thread. The next byte that comes takes a buffer again.
+//! Ranges of the bytes stay valid, since they count from the first byte.
 
 use super::buffers::{Buffer, LARGE, SMALL};
 use crate::http1::Refusal;
@@ -14,7 +14,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, ReadBuf};
 
-/// A window on a buffer that exists only while it holds something.
+/// A window on a buffer, which exists only while it holds bytes.
 #[derive(Debug, Default)]
 pub(crate) struct Inbox {
     buffer: Option<Buffer>,
@@ -29,8 +29,8 @@ impl Inbox {
         all.map_or(&[], |all| &all[self.start..self.end])
     }
 
-    /// Gives the buffer back and keeps the bytes: for a wait. Bytes that fill more than half of it stay there, since
-    /// that would save little, and copying is not free.
+    /// Gives the buffer back for a wait and keeps the bytes. Bytes that fill more than half of the buffer stay there, since a
+    /// copy would save little.
     pub(crate) fn pack(&mut self) {
         let length = self.end - self.start;
         if self.buffer.as_ref().is_some_and(|buffer| length <= buffer.len() / 2) {
@@ -54,7 +54,7 @@ impl Inbox {
         self.start == self.end
     }
 
-    /// How much memory it holds.
+    /// How much memory the inbox holds.
     pub(crate) fn held(&self) -> usize {
         [&self.buffer, &self.packed].into_iter().flatten().map(|buffer| buffer.len()).sum()
     }
@@ -67,7 +67,7 @@ impl Inbox {
         }
     }
 
-    /// Removes `count` bytes from the middle, `at` bytes behind the first. Later ones move up.
+    /// Removes `count` bytes that begin at position `at`; later bytes move up.
     pub(crate) fn remove(&mut self, at: usize, count: usize) {
         let from = self.start + at;
         if let Some(all) = self.buffer.as_deref_mut().or(self.packed.as_deref_mut()) {
@@ -79,8 +79,8 @@ impl Inbox {
         }
     }
 
-    /// Takes the chunks' lines out of a body whose next bytes lie behind the first `at`, and returns how many bytes of it are
-    /// left there. What follows the body moves up.
+    /// Takes the chunk lines out of a body that begins at position `at`, and returns how many bytes of the body remain there.
+    /// Bytes behind the body move up.
     pub(crate) fn unwrap(&mut self, at: usize, body: &mut Decoder<'_>) -> Result<usize, Refusal> {
         let Some(all) = self.buffer.as_deref_mut().or(self.packed.as_deref_mut()) else { return Ok(0) };
         let (mut from, mut to) = (self.start + at, self.start + at);
@@ -98,7 +98,7 @@ impl Inbox {
         Ok(length)
     }
 
-    /// Fills an empty inbox with what `read` puts into a buffer, and returns how much that is.
+    /// Fills an empty inbox with the bytes that `read` puts into a buffer; returns their number.
     pub(crate) fn fill_with(
         &mut self,
         read: impl FnOnce(&mut [u8]) -> io::Result<usize>,
@@ -109,7 +109,7 @@ impl Inbox {
         Ok(count)
     }
 
-    /// Appends as much of `bytes` as there is room for, and returns how much that is. A buffer is taken if there is none.
+    /// Appends as many of `bytes` as fit, and returns their number. Takes a buffer if there is none.
     pub(crate) fn put(&mut self, bytes: &[u8], large: bool) -> usize {
         if bytes.is_empty() {
             return 0;
@@ -122,12 +122,12 @@ impl Inbox {
         count
     }
 
-    /// Whether [`make_room`](Self::make_room) makes room.
+    /// Whether [`make_room`](Self::make_room) would make room.
     pub(crate) fn can_grow(&self) -> bool {
         self.start > 0 || self.buffer.as_ref().is_none_or(|buffer| buffer.len() < LARGE)
     }
 
-    /// Whether a read has room without moving anything.
+    /// Whether a read has room without any byte being moved.
     pub(crate) fn has_room(&self) -> bool {
         self.buffer.as_ref().is_none_or(|buffer| self.end < buffer.len())
     }

@@ -1,11 +1,11 @@
 //! Bytes on their way to a client, in order; each piece knows how many of its bytes count as delivered body.
 //!
-//! What a slow client leaves for long goes into a temporary file: first come the pieces in memory, then the file's bytes, then
-//! the pieces that came since and are not in the file. Those in memory before the file's are in it too, as bytes that were
-//! read.
+//! Bytes that a slow client does not take for long go into a temporary file. The order is: the pieces in memory, the file's
+//! bytes, and the pieces that came since and are not in the file. The first pieces in memory are in the file too, as bytes that
+//! were already read.
 //!
 //! A long file of a folder comes in the same way: it stays where it is, and is read as its client takes it. While memory is
-//! short, what was read of it and not written is forgotten, and is read once more.
+//! short, bytes that were read from it and not written are dropped, and are read again later.
 
 use super::buffers::{self, Buffer, LARGE};
 use super::spill_files::{Storage, StorageFault, Store};
@@ -38,7 +38,7 @@ impl Bytes {
 struct Piece {
     bytes: Bytes,
     range: Range<usize>,
-    /// How many of the bytes that are left are not body.
+    /// How many of the remaining bytes are not body.
     head: usize,
 }
 
@@ -48,7 +48,7 @@ pub(crate) struct Written {
     pub bytes: u64,
 }
 
-/// Where the bytes of a file are.
+/// The file that holds the bytes.
 #[derive(Debug)]
 enum StoredBytes {
     /// In a temporary file.
@@ -94,11 +94,12 @@ impl StoredBytes {
     }
 }
 
-/// What is in the file, and behind it.
+/// The bytes in the file, and the pieces behind them.
 #[derive(Debug)]
 struct Stored {
     store: StoredBytes,
-    /// How many of the file's bytes are not body. Which ones is not noted: the first that are read back count as these.
+    /// How many of the file's bytes are not body. Their places are not noted: the first bytes that are read back count as not
+    /// body.
     head: u64,
     later: VecDeque<Piece>,
     /// Whether what was read goes to a stream, which cannot give it back: its pieces are small unless memory is ample.
@@ -106,7 +107,7 @@ struct Stored {
 }
 
 impl Stored {
-    /// Passes over the file's next bytes, `count` at most, and says how many these are, and how many of them are not body.
+    /// Skips the file's next bytes, at most `count`; returns how many were skipped, and how many of those are not body.
     fn pass_over(&mut self, count: usize) -> (usize, usize) {
         let count = usize::try_from(self.store.len()).map_or(count, |length| length.min(count));
         self.store.skip(count);
@@ -121,7 +122,7 @@ impl Stored {
     }
 }
 
-/// A queue of pieces. Those that fill it bound it.
+/// A queue of pieces. Its length is bounded by its callers.
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
     pieces: VecDeque<Piece>,
@@ -143,7 +144,7 @@ impl Outbox {
         self.stored.as_ref().map_or(0, |stored| stored.store.len())
     }
 
-    /// Keeps the first `count` pieces. Only while nothing is in a file.
+    /// Keeps the first `count` pieces. Call it only while nothing is in a file.
     pub(crate) fn truncate(&mut self, count: usize) {
         self.pieces.truncate(count);
     }
@@ -177,7 +178,8 @@ impl Outbox {
         self.push(Bytes::Pooled(Buffer::fitting(bytes)), 0..bytes.len(), head);
     }
 
-    /// Moves all pieces but the first `keep` to the file, and copies these. What cannot be stored stays where it is.
+    /// Moves all pieces but the first `keep` to the file, and writes a copy of those into it. Pieces that cannot be stored stay
+    /// where they are.
     pub(crate) fn store(
         &mut self,
         keep: usize,
@@ -189,7 +191,7 @@ impl Outbox {
             none => {
                 let mut store = StoredBytes::Spilled(Store::create(storage, limits.connections)?);
                 let keep = keep.min(self.pieces.len());
-                // What stays in memory is in the file too, so that a wait can give its memory back.
+                // The pieces that stay in memory are in the file too, so that a wait can free their memory.
                 for piece in self.pieces.iter().take(keep) {
                     store.append(&piece.bytes.as_slice()[piece.range.clone()], limits.buffer_files)?;
                     store.skip(piece.range.len());
@@ -206,7 +208,7 @@ impl Outbox {
         Ok(())
     }
 
-    /// Moves all to the file, and what is in memory before it back into it: for a wait.
+    /// Moves all pieces to the file, those in memory included, so that a wait holds no memory.
     pub(crate) fn put_away(&mut self, storage: &Arc<Storage>, limits: &Limits) -> Result<(), StorageFault> {
         self.store(0, storage, limits)?;
         let Some(stored) = &mut self.stored else { return Ok(()) };
@@ -217,8 +219,8 @@ impl Outbox {
         Ok(())
     }
 
-    /// Lets a part of a folder's file follow what is queued, which is all that follows. Its beginning is read at once, so that
-    /// both leave in one write. `by_turns`: it goes to a stream, which takes turns with others of its connection.
+    /// Queues a part of a folder's file as the last of the response. Its beginning is read at once, so that it leaves in one
+    /// write with the queued pieces. `by_turns`: it goes to a stream, which takes turns with other streams of its connection.
     pub(crate) fn follow_with(&mut self, slice: FileSlice, by_turns: bool) -> io::Result<()> {
         if slice.remaining() == 0 {
             return Ok(());
@@ -228,13 +230,13 @@ impl Outbox {
         self.load()
     }
 
-    /// Whether it has a part of a folder's file, which goes by turns.
+    /// Whether the outbox has a part of a folder's file that is sent by turns.
     pub(crate) fn goes_by_turns(&self) -> bool {
         self.stored.as_ref().is_some_and(|stored| stored.by_turns)
     }
 
-    /// Forgets what was read of a folder's file and is not written; true if there is such a file, so that no memory is held for
-    /// what is left of it.
+    /// Drops bytes that were read from a folder's file and not written. True if there is such a file and no piece is left in
+    /// memory.
     pub(crate) fn put_back(&mut self) -> bool {
         let Some(Stored { store: store @ StoredBytes::Folder(_), .. }) = self.stored.as_deref_mut() else {
             return false;
@@ -245,7 +247,7 @@ impl Outbox {
         self.pieces.is_empty()
     }
 
-    /// Moves pieces that are small to memory of their size: for a wait.
+    /// Moves small pieces to memory of their own size, for a wait.
     pub(crate) fn pack(&mut self) {
         let later = self.stored.iter_mut().flat_map(|stored| &mut stored.later);
         for piece in self.pieces.iter_mut().chain(later) {
@@ -258,7 +260,7 @@ impl Outbox {
         }
     }
 
-    /// How much memory it holds, without what it shares with others.
+    /// How much memory the outbox holds, without memory that it shares with others.
     pub(crate) fn held(&self) -> usize {
         let later = self.stored.iter().flat_map(|stored| &stored.later);
         let own = |piece: &Piece| match &piece.bytes {
@@ -268,7 +270,7 @@ impl Outbox {
         self.pieces.iter().chain(later).map(own).sum()
     }
 
-    /// Closes a file that holds nothing once all before it is sent. What follows it is next.
+    /// Closes a file that is read to its end, once all pieces before it are sent. The pieces behind it come next.
     fn close_drained(&mut self) {
         if self.pieces.is_empty()
             && let Some(stored) = self.stored.take_if(|stored| stored.store.len() == 0)
@@ -277,7 +279,7 @@ impl Outbox {
         }
     }
 
-    /// Brings the file's next bytes back.
+    /// Reads the file's next bytes into memory.
     fn load(&mut self) -> io::Result<()> {
         let Some(stored) = &mut self.stored else { return Ok(()) };
         let is_small = if stored.by_turns { !buffers::are_few() } else { buffers::are_scarce() };
@@ -296,7 +298,7 @@ impl Outbox {
     ) -> Poll<io::Result<Written>> {
         self.close_drained();
         if self.pieces.is_empty() && self.stored.is_some() {
-            // A client that takes nothing has nothing read for it.
+            // Nothing is read from the file for a client that takes nothing.
             ready!(io.poll_write_ready(context))?;
             self.load()?;
         }
@@ -332,7 +334,7 @@ impl Outbox {
         }
     }
 
-    /// The next bytes, which are brought back from the file if they are there; `None` if there are none.
+    /// The next bytes, read back from the file if they are there; `None` if there are none.
     pub(crate) fn front(&mut self) -> io::Result<Option<&[u8]>> {
         self.close_drained();
         if self.pieces.is_empty() && self.stored.is_some() {
@@ -341,7 +343,7 @@ impl Outbox {
         Ok(self.pieces.front().map(|piece| &piece.bytes.as_slice()[piece.range.clone()]))
     }
 
-    /// Takes all of [`front`](Self::front), with its memory.
+    /// Takes all bytes of [`front`](Self::front), with their memory.
     pub(crate) fn pop_front(&mut self) -> Option<(Bytes, Range<usize>)> {
         let piece = self.pieces.pop_front()?;
         self.close_drained();
@@ -383,7 +385,7 @@ mod tests {
         outbox
     }
 
-    /// What is left of it.
+    /// The rest of the outbox.
     fn rest(outbox: &mut Outbox) -> Vec<u8> {
         let mut rest = Vec::new();
         while let Some(bytes) = outbox.front().expect("the file is there").map(<[u8]>::to_vec) {
@@ -409,7 +411,7 @@ mod tests {
                 assert!(left == [&all[written..], &[9; 10]].concat(), "{keep}, {written}: {}", left.len());
             }
         }
-        // A wait gives the memory of a piece back of which a part is encrypted.
+        // A wait gives the memory of a piece back even if TLS has encrypted a part of it.
         let mut outbox = outbox(4, LARGE);
         outbox.store(4, &storage, &limits).expect("room");
         outbox.advance(3 * LARGE);
@@ -418,7 +420,7 @@ mod tests {
         assert_eq!(outbox.advance(64 << 10).body, 64 << 10);
         assert_eq!(rest(&mut outbox).len(), LARGE - (64 << 10));
     }
-    /// What was forgotten of it comes again, but for what was written by then.
+    /// Dropped bytes of the file are read again, without those that were written by then.
     #[test]
     fn a_file_of_a_folder_follows_and_what_is_put_back_comes_again() {
         let all: Vec<u8> = (0..300_000_u32).map(|at| (at / 7) as u8).collect();

@@ -5,7 +5,7 @@ use plimsoll_core::time::{Duration, Instant};
 /// How many bytes a second a client must move of a body or a response on average over its time limit.
 const MIN_RATE: u64 = 1024;
 
-/// How many it must move while others wait for what it holds: its place at the upstream, or room in files that is scarce.
+/// How many bytes a second it must move while others wait for its place at the upstream, or for room in files that is scarce.
 const FLOOR_RATE: u64 = 16 * 1024;
 /// How long it may be slower than that. A client's kernel reports what it took in steps of 64 KiB, which are four seconds.
 const FLOOR_TIME: Duration = Duration::from_secs(10);
@@ -40,7 +40,7 @@ impl Pace {
         Duration::from_nanos(self.limit_ns)
     }
 
-    /// The account of a client that others wait for.
+    /// The account of a client while others wait for its place or its room in files.
     pub(crate) fn floor(now: Instant, limit: Duration) -> Self {
         Pace { rate: FLOOR_RATE, ..Pace::start(now, limit.min(FLOOR_TIME)) }
     }
@@ -52,13 +52,13 @@ impl Pace {
         self.since = now;
     }
 
-    /// The exchange has not waited for the client since the last call.
+    /// Notes that the exchange did not wait for the client since the last call.
     pub(crate) fn excuse(&mut self, now: Instant) {
         self.deadline = (self.deadline + now.since(self.since)).min(now + self.limit());
         self.since = now;
     }
 
-    /// The client alone is waited for from now on, and has all of its time.
+    /// From now on the exchange waits for the client alone, whose account is full.
     fn refill(&mut self, now: Instant) {
         (self.deadline, self.since) = (now + self.limit(), now);
     }
@@ -90,14 +90,14 @@ impl Taking {
         Taking { accepted: 0, acknowledged: 0, looked: now, pace, floor }
     }
 
-    /// Nobody has waited for the client yet.
+    /// Begins the account: nobody has waited for the client yet.
     pub(crate) fn begin(&mut self, now: Instant) {
         self.looked = now;
         self.pace.refill(now);
         self.floor.refill(now);
     }
 
-    /// The response is one that its client may take slowly, whoever waits.
+    /// Marks the response as one that the client may take slowly, even if others wait.
     pub(crate) fn has_no_floor(&mut self) {
         self.floor = self.pace;
     }
@@ -107,7 +107,7 @@ impl Taking {
         self.accepted += bytes;
     }
 
-    /// Credits what was acknowledged since the last look, if it is time for one.
+    /// Credits the bytes that were acknowledged since the last look at the socket, if a look is due.
     pub(crate) fn look(&mut self, now: Instant, must_keep_up: bool, unacknowledged: impl FnOnce() -> u64) {
         if !must_keep_up {
             self.floor.refill(now);
@@ -181,7 +181,8 @@ mod tests {
         assert_eq!(pace.deadline(), at(170), "only ten seconds were waited for the client");
     }
 
-    /// Whether a client is given up that has `unacknowledged` bytes left after each second, of 96 KiB that its socket accepted.
+    /// Whether a client is given up if, after each second, `unacknowledged` bytes are left of the 96 KiB that its socket
+    /// accepted.
     fn is_given_up(must_keep_up: bool, unacknowledged: impl Fn(u64) -> u64) -> bool {
         let mut taking = Taking::start(at(100), Duration::from_secs(40));
         taking.accepted(96 * 1024);

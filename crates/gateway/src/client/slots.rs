@@ -1,10 +1,10 @@
 //! A connection's slot in the table of its thread: its deadline, and the verdict that its waiting request gets.
 //!
-//! **Deadlines** are numbers that connections write and that the thread compares ten times a second, over all connections.
-//! Arming one costs a store; a timer would cost more than the rest of a read.
+//! **Deadlines** are numbers that connections write, and that the thread compares with the time ten times a second. Setting one
+//! costs a store; a timer would cost more than the rest of a read.
 //!
-//! **Verdicts** find their request by token: thread, slot, and a generation. The generation changes whenever the slot
-//! stops waiting, so that a verdict that comes too late is known to be late.
+//! **Verdicts** find their request by token: thread, slot, and a generation. The generation changes whenever the slot stops
+//! waiting, so that a late verdict matches no slot.
 
 use plimsoll_core::request::{COUNTED_EVERY, Token, Verdict};
 use plimsoll_core::time::{Duration, Instant};
@@ -18,18 +18,19 @@ pub(crate) struct Slot {
     generation: Cell<u32>,
     waiting: Cell<bool>,
     verdict: RefCell<Option<Verdict>>,
-    /// Nanoseconds; 0 is none.
+    /// The deadline in nanoseconds; 0 if there is none.
     deadline: Cell<u64>,
     expired: Cell<bool>,
     /// Since when the connection has waited for a request, in nanoseconds; 0 while it serves one.
     idle_since: Cell<u64>,
     waker: RefCell<Option<Waker>>,
-    /// When it was counted last as one that sends requests, in nanoseconds, and the class of that request.
+    /// When a request of the connection was last counted, in nanoseconds, and the request's class.
     counted: Cell<(u64, u16)>,
 }
 
 impl Slot {
-    /// Whether a request of this class comes from a connection that was counted within the last second. If not, it is counted.
+    /// Whether a request of this class comes from a connection that was counted for the class within the last second. If it
+    /// does not, the connection is counted now.
     pub(crate) fn repeats(&self, now: Instant, class: u16) -> bool {
         let (at, own) = self.counted.get();
         let repeats = own == class
@@ -66,7 +67,7 @@ impl Slot {
         Some(self.idle_since.get()).filter(|&since| since != 0).map(Instant::from_nanos)
     }
 
-    /// A request begins.
+    /// Notes that a request begins.
     pub(crate) fn busy(&self) {
         self.idle_since.set(0);
     }

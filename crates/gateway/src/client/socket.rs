@@ -1,4 +1,4 @@
-//! A client, and the bytes in flight on its wire.
+//! A client, with the bytes on their way from it and to it.
 
 use super::buffers::{self, SMALL};
 use super::inbox::Inbox;
@@ -14,7 +14,7 @@ pub(crate) struct Client<W> {
     pub inbox: Inbox,
     pub outbox: Outbox,
     pub slot: Rc<Slot>,
-    /// What its connection holds besides, in bytes.
+    /// The bytes that its connection holds besides inbox, outbox and wire.
     pub besides: usize,
 }
 
@@ -24,7 +24,8 @@ impl<W: Wire> Client<W> {
         self.inbox.held() + self.outbox.held() + self.io.held() + self.besides
     }
 
-    /// How much of that it holds while its request waits. The buffer around its bytes is given back where many wait.
+    /// How much memory the connection holds while its request waits. If many requests wait, the buffer around its bytes is
+    /// given back.
     pub(crate) fn held_while_waiting(&self) -> usize {
         self.inbox.bytes().len() + self.io.held() + self.besides
     }
@@ -39,20 +40,20 @@ impl<W: Wire> Client<W> {
         self.io.poll_write(&mut self.outbox, context)
     }
 
-    /// Whether the client has all that was meant for it.
+    /// Whether the client has taken all bytes meant for it.
     pub(crate) fn has_all(&self) -> bool {
         self.outbox.is_empty() && self.io.is_written()
     }
 
-    /// Gives back what memory it can for the time of a wait.
+    /// Gives back as much memory as possible for a wait.
     pub(crate) fn pack(&mut self) {
         self.inbox.pack();
         self.outbox.pack();
     }
 
-    /// Gives back the memory of what a folder's file can give once more. Whether nothing else can be given back then: a socket
-    /// may keep what TLS has encrypted, which is one small buffer. A stream may keep nothing, for there may be many of them;
-    /// turns bound what those of a connection have on their way.
+    /// Drops bytes of a folder's file that can be read again. True if the connection then holds nothing else: a socket may keep
+    /// the bytes that TLS has encrypted, which is one small buffer; a stream may keep nothing, since there may be many streams,
+    /// and turns bound what those of a connection have on their way.
     pub(crate) fn put_back(&mut self) -> bool {
         let kept = if W::IN_ORDER { SMALL } else { 0 };
         let has_none = self.outbox.is_empty() || self.outbox.put_back();

@@ -1,13 +1,13 @@
-//! Bytes that wait in temporary files: bodies too long for memory, of clients that are slower than their server. What goes into
-//! them is decided in `exchange/moves.rs`.
+//! Bytes that wait in temporary files: bodies too long for memory, of clients that are slower than their server.
+//! `exchange/moves.rs` decides which bytes go into them.
 //!
 //! A file has no name: it is gone with its last handle, also after a crash. All files together hold at most
 //! `limits.buffer_files` bytes, and one connection in [`CONNECTIONS_A_FILE`] may have one, so that files leave descriptors
 //! for connections. A file is written and read on the worker's thread, into and out of the page cache.
 //!
-//! **Room.** A file is used in segments, and one that was read is written again before the file grows: a long response whose
-//! client is slow all along holds as much as was ever unread of it, and not all that has passed. To give what was read back to
-//! the file system instead (by punching holes) would have some kernels write it to the disk first, and wait for that.
+//! **Room.** A file is used in segments, and a segment that was read is written again before the file grows. So a long response
+//! to a slow client takes as much room as was ever unread at once, and not its whole length. Punching holes to give room back
+//! to the file system would make some kernels write the bytes to the disk first, and wait for that.
 
 use crate::settings::{CONNECTIONS_A_FILE, Limits};
 use std::collections::VecDeque;
@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-/// How many bytes of a file are written anew at once.
+/// The size of a segment (bytes).
 const SEGMENT: u64 = 256 * 1024;
 
 /// What is buffered, and how often a file failed. Shared by all threads.
@@ -27,11 +27,11 @@ pub(crate) struct Storage {
     in_files: AtomicU64,
     files: AtomicUsize,
     failures: AtomicU64,
-    /// By thread, as of its last look around.
+    /// The bytes in memory by thread, as of its last report.
     in_memory: Box<[AtomicU64]>,
 }
 
-/// What is buffered now, and how often a file failed.
+/// How much is buffered now, and how often a file failed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Buffered {
     pub in_memory: u64,
@@ -42,7 +42,7 @@ pub(crate) struct Buffered {
 /// Why bytes could not be stored.
 #[derive(Debug)]
 pub(crate) enum StorageFault {
-    /// All files together hold as much as they may, or there are as many as may be.
+    /// All files together have reached their bound, or the number of files has.
     Full,
     /// The file could not be made, written or read.
     Failed(io::Error),
@@ -73,8 +73,8 @@ impl Storage {
         }
     }
 
-    /// Whether three quarters of what all files may hold are taken, or of the files that there may be: clients that hold files
-    /// must keep up then.
+    /// Whether three quarters of what all files may hold are taken, or of the files that there may be: clients with bytes in
+    /// files must then keep their pace.
     pub(crate) fn is_scarce(&self, limits: &Limits) -> bool {
         self.in_files.load(Relaxed) > limits.buffer_files / 4 * 3
             || self.files.load(Relaxed) > most_files(limits.connections).div_ceil(4) * 3
@@ -100,19 +100,19 @@ fn most_files(connections: usize) -> usize {
 pub(crate) struct Store {
     storage: Arc<Storage>,
     file: File,
-    /// How many bytes were read, and appended, since the beginning.
+    /// The number of bytes read, and of bytes appended, since the beginning.
     read: u64,
     written: u64,
-    /// All segments of the file in the order in which they are read: first those in use, then those to be written next.
+    /// All segments of the file in the order of reading: first those in use, then those that are written next.
     segments: VecDeque<u32>,
-    /// How many segments were read before the first of these.
+    /// The number of segments that were read before the first segment in use.
     passed: u64,
     /// How much room the file takes.
     length: u64,
 }
 
 impl Store {
-    /// `connections`: how many there may be.
+    /// Makes a file, unless there are as many as a gateway of this number of `connections` may have.
     pub(crate) fn create(storage: &Arc<Storage>, connections: usize) -> Result<Self, StorageFault> {
         let most = most_files(connections);
         let fits = |files: usize| (files < most).then_some(files + 1);
@@ -152,7 +152,7 @@ impl Store {
         })
     }
 
-    /// Appends all of `bytes`, or nothing. `most`: what all files together may hold.
+    /// Appends all of `bytes` or nothing; all files together may hold `most` bytes.
     pub(crate) fn append(&mut self, bytes: &[u8], most: u64) -> Result<(), StorageFault> {
         let end = self.written + bytes.len() as u64;
         while (self.passed + self.segments.len() as u64) * SEGMENT < end {
@@ -171,12 +171,13 @@ impl Store {
         Ok(())
     }
 
-    /// The next `count` bytes count as read.
+    /// Counts the next `count` bytes as read.
     pub(crate) fn skip(&mut self, count: usize) {
         self.read += count as u64;
     }
 
-    /// The last `count` bytes that were read are read once more. They were read by the last read, or were skipped since.
+    /// Takes back the last `count` bytes that were read or skipped, so that they are read again. They must be of the last read,
+    /// or skipped since.
     pub(crate) fn unread(&mut self, count: usize) {
         self.read -= count as u64;
     }
@@ -186,7 +187,7 @@ impl Store {
         if self.len() == 0 || into.is_empty() {
             return Ok(0);
         }
-        // What was read before is not asked for again.
+        // Segments that were read to their end go to the end of the list, to be written again.
         while (self.passed + 1) * SEGMENT <= self.read {
             self.segments.rotate_left(1);
             self.passed += 1;

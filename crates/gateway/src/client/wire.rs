@@ -1,10 +1,9 @@
 //! What carries a client's bytes: the socket of an HTTP/1.1 connection, or a stream of an HTTP/2 connection.
 //!
-//! A request's way is one for both. Bytes in the inbox and in the outbox are framed as upstreams of HTTP/1.1 frame them. A
-//! socket has nothing to do about it; a stream takes frames apart and puts them together.
+//! Requests take the same way on both. Bytes in the inbox and in the outbox are framed as upstreams of HTTP/1.1 frame them. A
+//! socket passes them on unchanged; a stream converts them from and to frames.
 //!
-//! Everything that works on a client is generic over its wire, so that a socket's way has no call that is looked up at run
-//! time.
+//! Everything that works on a client is generic over the wire, so that no call is looked up at run time.
 
 use super::inbox::Inbox;
 use super::outbox::{Outbox, Written};
@@ -15,10 +14,10 @@ use std::task::{Context, Poll};
 use tokio::io::AsyncWrite;
 
 pub(crate) trait Wire {
-    /// Whether the next request comes behind this one in the same bytes: what is left of a body must be read to find it.
+    /// Whether the next request follows in the same bytes, so that the rest of a body must be read to find it.
     const IN_ORDER: bool;
 
-    /// Reads once into `inbox`. Zero means that the client has left. `large`: much is to come.
+    /// Reads once into `inbox`. Zero means that the client has left. `large`: many bytes are expected.
     fn poll_fill(
         &mut self,
         inbox: &mut Inbox,
@@ -29,20 +28,20 @@ pub(crate) trait Wire {
     /// Ready once the client has left, where that can be known without a read.
     fn poll_gone(&mut self, context: &mut Context<'_>) -> Poll<()>;
 
-    /// Writes once from `outbox`; ready with nothing if the client has taken all of it.
+    /// Writes once from `outbox`; ready with nothing if the outbox is empty.
     fn poll_write(&mut self, outbox: &mut Outbox, context: &mut Context<'_>) -> Poll<io::Result<Written>>;
 
     /// Writes bytes of an upgraded connection, and ends them.
     fn poll_send(&mut self, bytes: &[u8], context: &mut Context<'_>) -> Poll<io::Result<usize>>;
     fn poll_end(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>>;
 
-    /// How much of what was written the client's kernel has not acknowledged; nothing where the system does not say.
+    /// How many of the written bytes the client's kernel has not acknowledged; 0 if the system does not report it.
     fn unacknowledged(&self) -> u64;
 
-    /// Whether nothing that was written is still on its way inside the gateway.
+    /// Whether every written byte has left the gateway.
     fn is_written(&self) -> bool;
 
-    /// How much memory it holds besides inbox and outbox.
+    /// How much memory the wire holds besides inbox and outbox.
     fn held(&self) -> usize;
 
     /// Makes sure that the client does not take the end of the bytes for the end of the response.

@@ -1,19 +1,19 @@
 //! A request whose client leaves while the upstream works on it.
 //!
-//! The exchange goes on to the end of the response and throws it away: most servers do not notice that a connection was closed,
-//! so that the place is free no sooner. An upstream that stops at once may say so (`stops_when_abandoned`); its connection is
-//! closed then.
+//! The exchange goes on to the end of the response and drops it: most servers do not notice that a connection was closed, so
+//! that a close would not free the place sooner. If an upstream stops at once (`stops_when_abandoned`), its connection is
+//! closed.
 
 use super::moves::{End, Exchange};
 use crate::client::wire::Wire;
 use plimsoll_core::request::Outcome;
 
-/// What is read at most of a response to a client that has left (bytes). The upstream of a longer one is busy with sending,
-/// and notices a closed connection.
+/// The most bytes that are read of a response to a client that has left. An upstream with a longer response is busy sending,
+/// and notices that the connection was closed.
 const MOST_FOR_NOBODY: u64 = 1 << 20;
 
 impl<W: Wire> Exchange<'_, W> {
-    /// The client has left. `None` if the upstream works on its request and finishes it for nobody.
+    /// The client has left. `None` if the exchange goes on because the upstream is working on the request.
     pub(super) fn abandon(&mut self) -> Option<End> {
         let works = self.request.is_sent() && !self.response.is_committed();
         if self.stops_when_abandoned || !works {
@@ -25,8 +25,7 @@ impl<W: Wire> Exchange<'_, W> {
         None
     }
 
-    /// Discards the bytes of a response whose client has left. `Some` at its end, or if it goes on for longer than it is
-    /// worth.
+    /// Drops bytes of a response whose client has left. `Some` at the end of the response, or after [`MOST_FOR_NOBODY`] bytes.
     pub(super) fn throw_away(&mut self) -> Option<End> {
         self.client.outbox.clear();
         let goes_on = self.lease.is_some() && self.response.bytes <= MOST_FOR_NOBODY;

@@ -19,8 +19,8 @@ pub(crate) struct Incoming<'a> {
 }
 
 impl ResponseTerms<'_> {
-    /// Whether the client is not to see such a field, in whatever part of the response. Where the gateway says how long TLS
-    /// alone is used, that has one author.
+    /// Whether the client is not to see such a field, in whatever part of the response. If the gateway itself states how long
+    /// clients use TLS alone, the upstream's statement is dropped.
     pub(super) fn drops(&self, name: &[u8], kind: FieldKind) -> bool {
         self.rules.drops(name)
             || (kind == FieldKind::LoadReport && self.reports.is_some())
@@ -43,7 +43,8 @@ impl Incoming<'_> {
         match self.framing {
             Framing::Length(length) => write_number(out, b"content-length: ", length),
             Framing::Chunked => out.extend_from_slice(b"transfer-encoding: chunked\r\n"),
-            // The length that a GET would have had, or that the client's copy has. A 204 has none (RFC 9110 8.6).
+            // A HEAD states the length that a GET would have, and a 304 that of the client's copy. A 204 has none (RFC 9110
+            // 8.6).
             Framing::None
                 if head.status == 304
                     || (self.terms.requested.is_head && !matches!(head.status, 100..=199 | 204)) =>
@@ -74,15 +75,15 @@ impl Incoming<'_> {
         out.extend_from_slice(b"\r\n");
     }
 
-    /// Whether the client is to come again with another protocol, which the response must name (RFC 9110 15.5.22). Only
-    /// HTTP/1.1 can.
+    /// Whether the client is to repeat the request with another protocol, which the response must name (RFC 9110 15.5.22). Only
+    /// HTTP/1.1 can switch.
     fn asks_to_upgrade(&self) -> bool {
         self.head.status == 426
             && self.terms.requested.version == Version::Http11
             && self.head.fields.iter().any(|field| field.kind == FieldKind::Upgrade)
     }
 
-    /// Writes the fields that pass, each with the places that the client knows. Whether `Date` is among those that came.
+    /// Writes the fields that pass, with places as the client knows them. Returns whether the upstream sent `Date`.
     fn write_fields(&self, caching: &mut Caching, out: &mut Vec<u8>) -> bool {
         let passes_upgrade = self.head.status == 101 || self.asks_to_upgrade();
         let (asked, mut is_dated) = (self.terms.asked(), false);

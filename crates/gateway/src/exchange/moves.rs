@@ -37,13 +37,13 @@ pub(crate) enum End {
     Done,
     /// The protocol was switched: the rest is a tunnel.
     Switched(Lease),
-    /// The kept connection was dead: the request may be sent on a new one.
+    /// The kept connection was dead: the request may be sent again on a new one.
     Retry,
-    /// The upstream has nothing at this level: the next level may be requested. The place is still held.
+    /// The upstream has nothing at this level: the request may be sent at the next level. It still holds its place.
     Absent,
     /// The exchange failed before the client got any byte of a final response.
     Failed(Refusal),
-    /// The response cannot be finished: the client's connection must close.
+    /// The response cannot be finished, so the client's connection must close.
     Broken(Outcome),
 }
 
@@ -54,27 +54,28 @@ pub(crate) struct Exchange<'a, W: Wire> {
     pub response: ResponseSide<'a>,
     pub permit: &'a mut PermitGuard,
     pub upstream: &'a Upstream,
-    /// The connection, until the upstream is done.
+    /// The connection to the upstream, until the upstream is done.
     pub lease: Option<Lease>,
     pub progress: Progress,
-    /// The response was cut short: the bytes that came are still sent, then the connection closes.
+    /// The response was cut short: the bytes that came are sent, and then the connection closes.
     pub cut_short: bool,
-    /// No file takes more of the response.
+    /// Whether the response can no longer be stored in a file.
     pub storage_failed: bool,
-    /// The response is known to be a stream of events.
+    /// Whether the response is known to be a stream of events.
     pub streams_events: bool,
-    /// The upstream stops working on a request whose connection is closed.
+    /// Whether the upstream stops working on a request when its connection closes.
     pub stops_when_abandoned: bool,
     /// Whether the client has left while the upstream goes on to finish its request.
     pub is_abandoned: bool,
-    /// Since when the upstream waits for the client alone, or may.
+    /// Since when the upstream waits, or may wait, for the client alone.
     pub waited_since: Option<Instant>,
-    /// The client's place among those that are waited for.
+    /// The client's place among the clients that are waited for.
     pub awaited: AwaitedClient,
 }
 
 impl<W: Wire> Exchange<'_, W> {
-    /// Begins, perhaps again, on a connection. Bytes that came meanwhile are checked: other checks follow reads only.
+    /// Begins the exchange, or begins it again, on a connection. Body bytes that came meanwhile are checked here, since all
+    /// other checks follow a read.
     pub(crate) fn attach(&mut self, lease: Lease) -> Result<(), Refusal> {
         self.request.rewind();
         self.permit.tried(&lease.server().address);
@@ -84,10 +85,10 @@ impl<W: Wire> Exchange<'_, W> {
         Ok(())
     }
 
-    /// Moves bytes as long as any move. `Ready` when the exchange has ended.
+    /// Moves bytes until no move is possible. `Ready` when the exchange has ended.
     pub(crate) fn poll(&mut self, context: &mut Context<'_>) -> Poll<End> {
         let end = ready!(self.move_bytes(context));
-        // Nothing is sent again, or answered, for a client that has left.
+        // If the client has left, the request is neither sent again nor answered.
         Poll::Ready(if self.is_abandoned { End::Broken(Outcome::Abandoned) } else { end })
     }
 
@@ -100,7 +101,7 @@ impl<W: Wire> Exchange<'_, W> {
                 if let Err(refusal) = self.request.refill(&mut self.client.inbox) {
                     return Poll::Ready(self.fail(refusal));
                 }
-                // The rest of the body may have come before its beginning was sent.
+                // The rest of the body may have come before the stored beginning was sent.
                 if self.request.is_complete() {
                     self.permit.end_stream();
                 }
@@ -156,10 +157,10 @@ impl<W: Wire> Exchange<'_, W> {
         moved
     }
 
-    /// Reads the client's bytes: its body, whatever follows, and above all its end, for which only a read without bytes waits.
+    /// Reads the client's bytes: its body, the next request, and the end of the connection, which only a read shows.
     fn watch(&mut self, context: &mut Context<'_>, moved: &mut bool) -> Option<End> {
         let complete = self.request.is_complete();
-        // A full buffer waits for the upstream, or holds a next request that is too long to read past.
+        // A full buffer waits for the upstream, or holds a next request that is too long for it.
         if !self.client.inbox.has_room() {
             let has_left = self.client.io.poll_gone(context).is_ready();
             return if has_left { self.abandon() } else { None };
@@ -192,7 +193,7 @@ impl<W: Wire> Exchange<'_, W> {
         let client_owed = self.client_owes();
         let lease = self.lease.as_mut()?;
         let was_empty = self.client.outbox.is_empty();
-        // A part of an interim head may be under way, which nothing can take the place of.
+        // A part of an interim head may be on its way, and nothing may follow it but its rest.
         let replaced_by = |why| if was_empty { End::Failed(why) } else { End::Broken(Outcome::Failed) };
         let (io, outbox) = (&mut lease.io, &mut self.client.outbox);
         let may_go_on = self.request.is_sent() && !self.worker.is_draining();
@@ -231,7 +232,7 @@ impl<W: Wire> Exchange<'_, W> {
         }
     }
 
-    /// Whether what the upstream sends next can be kept for the client.
+    /// Whether there is room for the bytes that the upstream sends next.
     pub(super) fn has_room(&self) -> bool {
         let ahead = self.client.outbox.len();
         ahead == 0 || (ahead < READ_AHEAD && !self.is_memory_short()) || self.may_store()
@@ -241,7 +242,7 @@ impl<W: Wire> Exchange<'_, W> {
         buffers::exceed(self.worker.buffer_memory())
     }
 
-    /// Whether the response may go on into the file. Events wait in memory alone: they have no end.
+    /// Whether more of the response may be stored in the file. Events stay in memory, since they have no end.
     pub(super) fn may_store(&self) -> bool {
         let most = self.worker.tables().settings.limits.response_buffer;
         let (response, outbox) = (&self.response, &self.client.outbox);
@@ -251,13 +252,13 @@ impl<W: Wire> Exchange<'_, W> {
             && outbox.stored() < most
     }
 
-    /// Takes the right to send events, which the exchange keeps to its end.
+    /// Takes the right to send a stream of events, which the exchange keeps until its end.
     fn may_send_events(&mut self) -> bool {
         if !self.streams_events {
             self.streams_events = self.permit.stay_open();
             let holds_place = self.permit.holds_place();
             if let Some(lease) = self.lease.as_mut().filter(|_| self.streams_events) {
-                // They may have no end.
+                // The server has answered now, since events may have no end.
                 lease.answered(self.worker.coarse(), self.response.head.status);
                 if !holds_place {
                     lease.stop_counting();
@@ -268,7 +269,7 @@ impl<W: Wire> Exchange<'_, W> {
         self.streams_events
     }
 
-    /// Moves what is more than may be kept in memory to the file.
+    /// Moves the pieces beyond the bound for memory to the file.
     fn store(&mut self) {
         let outbox = &self.client.outbox;
         let scarce = outbox.len() > 1 && self.is_memory_short();
@@ -277,12 +278,13 @@ impl<W: Wire> Exchange<'_, W> {
             let limits = self.worker.tables().settings.limits;
             self.worker.spare_files();
             let stored = self.client.outbox.store(keep, &self.worker.shared.storage, &limits);
-            // What stays in memory is sent in its order: the response only waits for its client from here on.
+            // If the file fails, the response stays in memory and waits for its client from here on.
             self.storage_failed = stored.is_err();
         }
     }
 
-    /// The last byte was read. The connection goes back before the place, so that the next request finds it.
+    /// Ends the upstream's part after the last byte was read. The connection goes back before the place, so that the next
+    /// request finds it.
     fn finish(&mut self) {
         let Some(mut lease) = self.lease.take() else { return };
         lease.is_doubtful = self.response.has_no_body();
@@ -297,14 +299,14 @@ impl<W: Wire> Exchange<'_, W> {
         if self.response.head.status == 503 {
             self.permit.refused();
         }
-        // How long events came is nothing that they cost.
+        // The duration of a stream of events says nothing about the cost of a request.
         let is_answered = Outcome::of_answer(self.response.head.status) == Outcome::Completed;
         let representative = is_answered && !self.response.is_event_stream() && !self.progress.goes_both_ways;
         let (response_bytes, cost) = (self.response.bytes, self.response.cost);
         self.permit.release(Service { response_bytes, representative, cost });
     }
 
-    /// Releases the place for a response that says nothing about what requests cost.
+    /// Releases the place of a response that says nothing about what requests cost.
     fn release_unfinished(&mut self) {
         let response_bytes = self.response.bytes;
         self.permit.release(Service { response_bytes, representative: false, cost: None });
@@ -326,11 +328,11 @@ impl<W: Wire> Exchange<'_, W> {
         if self.response.is_committed() {
             return self.give_up(End::Broken(Outcome::Failed));
         }
-        // The outbox has whole interim heads. A part of the first may be under way, and the error follows the last.
+        // The outbox has whole interim heads only. A part of the first may be on its way, and the error follows the last.
         self.let_go(End::Failed(refusal))
     }
 
-    /// No response comes, or no more of it. `None` if the exchange goes on to send the bytes that came.
+    /// Handles the end of the response's bytes. `None` if the exchange goes on to send the bytes that came.
     fn fault(&mut self, fault: Fault) -> Option<End> {
         let mut lease = self.lease.take()?;
         if fault == Fault::Absent {
@@ -345,7 +347,7 @@ impl<W: Wire> Exchange<'_, W> {
         if fault == Fault::Silent && retry::is_worth_another_connection(&lease, &self.request, may_retry) {
             return Some(End::Retry);
         }
-        // The silent end of a kept connection is no failure of the server, and one that sends events has answered.
+        // The silent end of a kept connection is no failure of the server. A server that sends events has already answered.
         if (fault != Fault::Silent || !lease.reused) && !self.streams_events {
             lease.erred(self.worker.coarse());
         }
@@ -369,7 +371,7 @@ impl<W: Wire> Exchange<'_, W> {
         Some(self.fail(Refusal::with(502, why)))
     }
 
-    /// Whether only the client's body bytes bring the request on. A client that waits for `100 Continue` owes nothing.
+    /// Whether only bytes of the client's body bring the request on. A client that waits for `100 Continue` owes no bytes.
     pub(super) fn client_owes(&self) -> bool {
         self.request.is_starved()
             && !self.request.is_refused()

@@ -1,7 +1,7 @@
-//! How an exchange progresses, and until when the side that it waits for may take.
+//! How an exchange progresses, and until when it waits for either side.
 //!
-//! The side that is waited for has the deadline: a client that owes body bytes, a client that does not read, or an
-//! upstream that owes a response. A client that the upstream waits for must also keep a [`Pace`].
+//! The deadline belongs to the side that the exchange waits for: a client that owes body bytes, a client that does not read, or
+//! an upstream that owes a response. If the upstream waits for the client, the client must also keep a [`Pace`].
 
 use crate::client::pace::{Pace, Taking};
 use crate::settings::Timeouts;
@@ -40,7 +40,7 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// `streams`: the request's body streams on purpose.
+    /// `streams`: the body passes to the server while it comes, as configured or as in gRPC.
     pub(crate) fn start(now: Instant, timeouts: &Timeouts, streams: bool) -> Self {
         let slow = Pace::start(now, timeouts.body_idle);
         let sends = if streams { slow } else { Pace::floor(now, timeouts.body_idle) };
@@ -48,19 +48,19 @@ impl Progress {
         Progress { upstream_moved: now, sends, takes, goes_both_ways: false }
     }
 
-    /// The exchange begins on a connection, which took time to make.
+    /// Notes that the exchange begins on a connection, which took time to make.
     pub(super) fn attached(&mut self, now: Instant) {
         self.upstream_moved = now;
         self.takes.begin(now);
         self.sends.excuse(now);
     }
 
-    /// The response is a stream of events, which its client may take slowly.
+    /// Notes that the response is a stream of events, which its client may take slowly.
     pub(super) fn streams(&mut self) {
         self.takes.has_no_floor();
     }
 
-    /// The client's socket accepted bytes.
+    /// Notes that the client's socket accepted bytes.
     pub(super) fn client_accepted(&mut self, bytes: u64) {
         self.takes.accepted(bytes);
     }
@@ -75,7 +75,7 @@ impl Progress {
         self.takes.look(now, must_keep_up, unacknowledged);
     }
 
-    /// The client sent bytes of its body; `owed`: the exchange waited for them.
+    /// Notes that the client sent bytes of its body; `owed`: the exchange waited for them.
     pub(super) fn client_sent(&mut self, now: Instant, bytes: u64, owed: bool) {
         if !owed {
             self.sends.excuse(now);
@@ -88,7 +88,7 @@ impl Progress {
         self.sends.excuse(now);
     }
 
-    /// The upstream sent bytes of its response. `client_had_all`: the client had taken all bytes before these.
+    /// Notes that the upstream sent bytes of its response. `client_had_all`: the client had taken all earlier bytes.
     /// `client_owed`: the exchange waited for the client's body.
     pub(super) fn upstream_sent(&mut self, now: Instant, client_had_all: bool, client_owed: bool) {
         self.upstream_moved = now;
@@ -100,12 +100,12 @@ impl Progress {
         }
     }
 
-    /// When the client's taking is to be looked at again.
+    /// When the client's socket is to be looked at again.
     pub(super) fn next_look(&self, waits: Waits) -> Option<Instant> {
         waits.client_reads.then(|| self.takes.next_look(waits.must_keep_up))
     }
 
-    /// The earliest deadline, and the side that it is for.
+    /// The earliest deadline, and the side that must meet it.
     pub(super) fn deadline(&self, waits: Waits, timeouts: &Timeouts) -> Option<(Instant, Overdue)> {
         let taken_by = self.takes.deadline(waits.must_keep_up);
         let limit = if waits.committed { timeouts.upstream_idle } else { timeouts.first_byte };

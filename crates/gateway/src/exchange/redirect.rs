@@ -1,22 +1,22 @@
-//! Fields of a response that name a place on the site, mapped back from what the upstream was asked to what the client asked.
+//! Fields of a response that name a place on the site, mapped back from the upstream's path and host to the client's.
 //!
-//! A level's prefix and the upstream's own address are the gateway's affair. A redirect of the upstream names both: asked for
-//! `/full/images` by nginx's port 8080, it answers `Location: http://shop.example:8080/full/images/`. A client that went
-//! there would leave the gateway, or ask for a path that the gateway puts its prefix before once more.
+//! A level's prefix and the upstream's own address are the gateway's affair. A redirect of the upstream names both: an nginx at
+//! port 8080 that is asked for `/full/images` answers `Location: http://shop.example:8080/full/images/`. A client that followed
+//! it would leave the gateway, or ask for a path that gets the prefix once more.
 
 use plimsoll_core::request::{Authority, Prefixed, host_of};
 use std::net::SocketAddr;
 
-/// What the upstream was asked for, as far as its answer may name it.
+/// The place that the upstream was asked for, as far as its answer may name it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AskedPlace<'a> {
-    /// The prefix of the level; empty if the path went as it came.
+    /// The prefix of the level; empty if the path was not changed.
     pub prefix: &'a str,
-    /// The head of the request as the upstream got it, which has the client's host.
+    /// The head of the request as it was sent to the upstream; it has the client's host.
     pub sent: &'a [u8],
     /// The upstream's addresses.
     pub addresses: &'a [SocketAddr],
-    /// The host that the upstream is asked for in place of the client's.
+    /// The host of the request in place of the client's, if the upstream has a host of its own.
     pub own_host: Option<&'a str>,
 }
 
@@ -34,8 +34,8 @@ impl AskedPlace<'_> {
         Some(cut.pieces(value).concat())
     }
 
-    /// Whether the authority is the upstream's own host, one of its addresses, or the client's host at the port of one, which
-    /// is another than the client asked. A server on its scheme's own port does not name it.
+    /// Whether the authority is the upstream's own host, one of its addresses, or the client's host at the port of such an
+    /// address, if the client asked another port. A server on the default port of its scheme does not name the port.
     fn is_upstream(&self, scheme: &[u8], authority: &[u8]) -> bool {
         let (host, named) = (self.host(), host_of(authority));
         if self.own_host.is_some_and(|own| named.eq_ignore_ascii_case(host_of(own.as_bytes()))) {

@@ -1,9 +1,8 @@
 //! The request's half of an exchange: from the client's inbox to the upstream's socket.
 //!
-//! The head was written anew. The body's bytes go from the client's buffer to the socket uncopied, each after the decoder
-//! has checked it. The head and the first bytes of the body share one write. A body that was too long for the inbox comes
-//! from its file first, then from the inbox. One that came whole in chunks goes without them, and its head says how long it
-//! is.
+//! The head was written anew. The body's bytes go from the client's buffer to the socket uncopied, each after the decoder has
+//! checked it. The head and the first bytes of the body share one write. A body that was too long for the inbox comes from its
+//! file first, then from the inbox. A body that came whole in chunks is sent without them, and the head states its length.
 
 use crate::client::early_body::{EarlyBody, StoredBody};
 use crate::client::inbox::Inbox;
@@ -13,7 +12,7 @@ use crate::transport::socket::Socket;
 use std::io::IoSlice;
 use std::task::{Context, Poll, ready};
 
-/// What a client gets whose request's body is longer than allowed.
+/// The answer to a request whose body is too long.
 pub(crate) const BODY_TOO_LARGE: Refusal = Refusal::with(413, "the request body is too large");
 
 #[derive(Debug)]
@@ -21,24 +20,24 @@ pub(crate) struct RequestSide<'a> {
     head: &'a [u8],
     head_sent: usize,
     body: Decoder<'a>,
-    /// The beginning of the body, where it lies in a file.
+    /// The beginning of the body, if it is in a file.
     stored: Option<Box<StoredBody>>,
-    /// Whether the client has sent all of the body, in the file and in the inbox.
+    /// Whether the client has sent the whole body, to the file and the inbox.
     is_whole: bool,
-    /// Whether it goes without the chunks in which it came.
+    /// Whether the body is sent without the chunks in which it came.
     is_unwrapped: bool,
-    /// Bytes at the front of the file's window, else of the client's inbox, that are checked and not yet sent.
+    /// How many bytes at the front of the file's window, or of the client's inbox, are checked and not yet sent.
     ready: usize,
     total: u64,
     limit: u64,
-    /// The client waits for `100 Continue`, and no byte of its body has come.
+    /// Whether the client waits for `100 Continue`, and no byte of its body has come.
     pub awaits_continue: bool,
-    /// Sending it twice does no harm ([`retry`](super::retry)).
+    /// Whether the request may be sent twice without harm ([`retry`](super::retry)).
     pub is_repeatable: bool,
-    /// The request's head is all of it.
+    /// Whether the request has no body.
     pub is_bodiless: bool,
     touched: bool,
-    /// The upstream takes no more bytes; its response may come all the same.
+    /// Whether the upstream takes no more bytes; its response may still come.
     refused: bool,
 }
 
@@ -63,19 +62,19 @@ impl<'a> RequestSide<'a> {
         }
     }
 
-    /// Takes over what was read of the body before the request arrived.
+    /// Takes over the part of the body that was read before the request arrived.
     pub(crate) fn begin_with(&mut self, early: EarlyBody) {
         (self.is_whole, self.is_unwrapped) = (early.is_whole, early.is_to_be_unwrapped);
         self.stored = early.stored.map(|store| Box::new(StoredBody::new(store)));
     }
 
-    /// Sends another head, in place of the one that found nothing. Only for a request without a body.
+    /// Replaces the head, after the former one found nothing. Only for a request without a body.
     pub(crate) fn replace_head(&mut self, head: &'a [u8]) {
         self.head = head;
         self.rewind();
     }
 
-    /// Begins again, on another connection.
+    /// Begins the request again, on another connection.
     pub(crate) fn rewind(&mut self) {
         (self.head_sent, self.refused, self.touched) = (0, false, false);
     }
@@ -98,12 +97,12 @@ impl<'a> RequestSide<'a> {
         self.refused
     }
 
-    /// Whether every byte that came was sent on, and more must come from the client.
+    /// Whether all bytes that came were sent on, and more must come from the client.
     pub(crate) fn is_starved(&self) -> bool {
         self.head_sent == self.head.len() && self.ready == 0 && !self.body.is_done() && self.stored.is_none()
     }
 
-    /// Checks the body's bytes that came into the inbox. Their turn is after those of the file.
+    /// Checks the body's bytes that came into the inbox. They are sent after those of the file.
     pub(crate) fn check(&mut self, inbox: &mut Inbox) -> Result<(), Refusal> {
         if self.stored.is_some() { Ok(()) } else { self.take(inbox) }
     }
@@ -131,9 +130,9 @@ impl<'a> RequestSide<'a> {
         self.stored.is_some()
     }
 
-    /// Makes the file's next bytes ready once those before are sent, and after the last of them those of the inbox.
+    /// Makes the file's next bytes ready once the earlier ones are sent, and after the file's last byte those of the inbox.
     pub(crate) fn refill(&mut self, inbox: &mut Inbox) -> Result<(), Refusal> {
-        // What is read may be lines of chunks alone.
+        // The bytes of a read may be chunk lines alone.
         while self.ready == 0
             && let Some(mut stored) = self.stored.take()
         {
@@ -150,7 +149,7 @@ impl<'a> RequestSide<'a> {
         Ok(())
     }
 
-    /// Writes once. `Pending` also when there is nothing to write; a failed write marks the request as refused.
+    /// Writes once. `Pending` even if there is nothing to write; a failed write marks the request as refused.
     pub(crate) fn poll_send(
         &mut self,
         inbox: &mut Inbox,
@@ -192,14 +191,14 @@ pub(crate) struct HeaderVariants {
 }
 
 impl HeaderVariants {
-    /// Begins anew with the head that `write` appends.
+    /// Replaces the heads by the one that `write` appends.
     pub(crate) fn begin(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         self.bytes.clear();
         self.ends.clear();
         self.then(write);
     }
 
-    /// Adds the head that is sent if the one before finds nothing.
+    /// Adds the head that is sent if the one before it finds nothing.
     pub(crate) fn then(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         write(&mut self.bytes);
         self.ends.push(self.bytes.len());
@@ -211,12 +210,12 @@ impl HeaderVariants {
         self.bytes.get(*start..*self.ends.get(number)?)
     }
 
-    /// How much memory they hold.
+    /// How much memory the heads hold.
     pub(crate) fn capacity(&self) -> usize {
         self.bytes.capacity()
     }
 
-    /// Gives the memory of a large request back.
+    /// Frees memory beyond `most` bytes, which a large request left.
     pub(crate) fn shrink(&mut self, most: usize) {
         if self.bytes.capacity() > most {
             *self = HeaderVariants::default();
@@ -238,14 +237,14 @@ mod tests {
     use std::sync::Arc;
     use std::task::Waker;
 
-    /// The server may have read it, so that the request must not be sent again on another connection.
+    /// The server may have read the request, so that it must not be sent again on another connection.
     #[test]
     fn a_request_is_touched_once_the_system_has_a_part_of_what_tls_holds() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
         runtime.block_on(async {
             let (own, _server) = UnixStream::pair().unwrap();
             own.set_nonblocking(true).unwrap();
-            // Less than what comes first, which is long.
+            // The socket's buffer is smaller than the first bytes, which are many.
             rustix::net::sockopt::set_socket_send_buffer_size(&own, 1).unwrap();
             let config = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()));
             let config = config.with_safe_default_protocol_versions().unwrap();
@@ -256,7 +255,7 @@ mod tests {
             let (mut io, mut inbox) = (Socket::Tls(io), Inbox::default());
             let mut request = RequestSide::new(b"POST / HTTP/1.1\r\n\r\n", Decoder::new(Framing::None), 0);
             let mut context = Context::from_waker(Waker::noop());
-            // The selector has not looked yet, so that nothing is tried.
+            // The selector has not been asked yet, so that no write is tried.
             assert!(request.poll_send(&mut inbox, &mut io, &mut context).is_pending());
             assert!(!request.is_touched());
             poll_fn(|context| io.poll_write_ready(context)).await.unwrap();

@@ -33,34 +33,34 @@ use tokio::io::{AsyncRead, ReadBuf};
 pub(super) const TOO_MANY_OPEN: Refusal =
     Refusal::with(503, "as many upgraded connections and event streams as may are open: try again later");
 
-/// What a stream that is to be a WebSocket gets in place of a page: its client would take a 200 for the switch.
+/// The answer to a stream that asks for a WebSocket if the server sends a page: the client would take its 200 for the switch.
 pub(crate) const NOT_SWITCHED: Refusal = Refusal::with(502, "there is no WebSocket at this place");
 
 const HEAD_LIMIT: usize = 64 * 1024;
 
-/// The most interim responses that the client gets, for each takes a buffer on its way. Further ones are dropped, and the time
-/// for the final one does not begin anew with them.
+/// The most interim responses that the client gets, since each takes a buffer on its way. Further ones are dropped, and do not
+/// extend the time limit for the final response.
 const MAX_INTERIM: u32 = 16;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ResponseTerms<'a> {
     pub requested: Requested,
     pub report: Option<LevelReport<'a>>,
-    /// The report's name, which only the gateway may use; empty if it does not.
+    /// The name of the report's field, which upstreams may not use; empty if the gateway sends no report.
     pub report_name: &'a str,
     /// Where the upstream's load report goes, if the gateway uses it; the client does not see the report then.
     pub reports: Option<&'a LoadReports>,
-    /// Where the upstream reports what the request cost.
+    /// The header in which the upstream reports the cost of the request.
     pub cost_header: Option<&'a str>,
-    /// The rules of the request's site for what its client gets.
+    /// The site's rules for response fields.
     pub rules: &'a HeaderRules,
-    /// The time, for a response that has none.
+    /// The value of `Date` for a response without one.
     pub date: &'a RefCell<String>,
-    /// Whether a 404 is not the client's response but a reason to request the next level.
+    /// Whether a 404 leads to a request at the next level instead of being sent to the client.
     pub falls_back: bool,
-    /// The rewrites of the level and of those above.
+    /// The rewrites of the request's level and of the levels above.
     pub rewrites: &'a [Rewrite],
-    /// The head that the upstream is sent, and its addresses.
+    /// The head that was sent to the upstream, and the upstream's addresses.
     pub sent: &'a [u8],
     pub addresses: &'a [SocketAddr],
     /// The upstream's own host, if it has one.
@@ -68,7 +68,7 @@ pub(crate) struct ResponseTerms<'a> {
 }
 
 impl<'a> ResponseTerms<'a> {
-    /// What the upstream was asked for, which its answer must not name.
+    /// The upstream's view of the place, which its answer must not show.
     pub(super) fn asked(&self) -> AskedPlace<'a> {
         let prefix = self.rewrites.first().map_or("", |rewrite| &rewrite.prefix);
         AskedPlace { prefix, sent: self.sent, addresses: self.addresses, own_host: self.own_host }
@@ -82,11 +82,11 @@ impl<'a> ResponseTerms<'a> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// The connection ended before the first byte.
+    /// The connection ended before the first byte of a response.
     Silent,
     /// The connection ended within the response.
     CutShort,
-    /// The server sent something that is no response.
+    /// The server sent bytes that are no response.
     Malformed(&'static str),
     /// The upstream has nothing at this level, and another level can be requested.
     Absent,
@@ -114,7 +114,7 @@ pub(crate) struct ResponseSide<'a> {
     transform: Transform,
     began: bool,
     interim: u32,
-    /// Whether the last bytes that came ended one of few interim heads.
+    /// Whether the last bytes ended an interim head within [`MAX_INTERIM`].
     ended_interim: bool,
     surplus: bool,
     is_event_stream: bool,
@@ -149,7 +149,7 @@ impl<'a> ResponseSide<'a> {
         }
     }
 
-    /// How much memory it holds, besides what is in the outbox.
+    /// How much memory this side holds, besides the outbox.
     pub(crate) fn held(&self) -> usize {
         let buffer = self.buffer.as_ref().map_or(0, |buffer| buffer.len());
         buffer + self.scratch.capacity() + self.trailers.held()
@@ -165,7 +165,8 @@ impl<'a> ResponseSide<'a> {
         self.is_committed().then_some(self.head.status)
     }
 
-    /// Whether what came brings the final response nearer: it completes its head or one of few interim heads, or comes later.
+    /// Whether the bytes that came bring the final response nearer: they completed its head or an interim head within the
+    /// bound, or are of its body.
     pub(crate) fn is_progress(&self) -> bool {
         self.is_committed() || self.ended_interim
     }
@@ -175,12 +176,12 @@ impl<'a> ResponseSide<'a> {
         self.began
     }
 
-    /// Whether its last byte was read.
+    /// Whether the last byte of the response was read.
     pub(crate) fn is_done(&self) -> bool {
         self.body.as_ref().is_some_and(Decoder::is_done)
     }
 
-    /// Whether its client would take it for a switch of protocols.
+    /// Whether the client would take this response for a switch of protocols.
     pub(crate) fn is_mistakable(&self) -> bool {
         let is_connect = self.terms.requested.is_extended_connect();
         is_connect && self.status().is_some_and(|status| (200..300).contains(&status))
@@ -195,7 +196,7 @@ impl<'a> ResponseSide<'a> {
         self.is_done() && self.head.keep_alive && !self.surplus
     }
 
-    /// Whether it has no body, whatever its head says of one.
+    /// Whether the response has no body, whatever its head states.
     pub(crate) fn has_no_body(&self) -> bool {
         self.head.framing == Framing::None
     }
@@ -208,7 +209,7 @@ impl<'a> ResponseSide<'a> {
         whole && body.is_done() && self.head.keep_alive
     }
 
-    /// Begins anew with the response at the next level. `falls_back`: one more level can be requested after it.
+    /// Begins again for the response at the next level. `falls_back`: there is one more level above it.
     pub(crate) fn begin_again(&mut self, falls_back: bool) {
         let report = self.terms.report.map(|report| LevelReport { level: report.level + 1, ..report });
         let rewrites = self.terms.rewrites.get(1..).unwrap_or_default();
@@ -217,7 +218,7 @@ impl<'a> ResponseSide<'a> {
         (self.scan, self.began, self.interim) = (HeadScan::default(), false, 0);
     }
 
-    /// Whether it is a stream of events, which ends when the upstream or the client likes.
+    /// Whether the response is a stream of events, which the upstream or the client may end at any time.
     pub(crate) fn is_event_stream(&self) -> bool {
         self.is_event_stream
     }
@@ -240,7 +241,7 @@ impl<'a> ResponseSide<'a> {
             if readiness.is_err() {
                 return Poll::Ready(self.ended(outbox, false));
             }
-            // A body's bytes need no room in front.
+            // Bytes of a body need no room in front of them.
             let start = if self.is_committed() { 0 } else { HEADROOM };
             (self.buffer, self.start, self.end) = (Some(Buffer::large()), start, start);
         }
@@ -263,7 +264,7 @@ impl<'a> ResponseSide<'a> {
         })
     }
 
-    /// The connection ended. `clean`: by a close, which may end a body, and not by a reset, which cuts it short.
+    /// The connection ended. `clean`: by a close, which may be the end of the body, and not by a reset, which cuts it short.
     fn ended(&mut self, outbox: &mut Outbox, clean: bool) -> Result<(), Fault> {
         match &mut self.body {
             Some(body) if clean && body.may_end() => {
@@ -289,7 +290,7 @@ impl<'a> ResponseSide<'a> {
                 Ok(None) if self.end == buffer.len() && self.start == HEADROOM => {
                     return Err(Fault::Malformed("the upstream's response head is too large"));
                 }
-                // Interim responses have filled the buffer, and the next head has the whole of it.
+                // Interim responses have filled the buffer, and the next head may use the whole buffer.
                 Ok(None) if self.end == buffer.len() => {
                     buffer.copy_within(self.start..self.end, HEADROOM);
                     (self.start, self.end) = (HEADROOM, HEADROOM + self.end - self.start);
@@ -312,7 +313,7 @@ impl<'a> ResponseSide<'a> {
                 self.terms.requested.keep_alive &= may_go_on;
                 let committed = self.commit(outbox, length);
                 if committed.is_err() {
-                    // The client has seen no byte of the response: an error can still take its place.
+                    // The client has seen no byte of the response, so that an error can still replace it.
                     self.body = None;
                 }
                 return committed;
@@ -335,7 +336,7 @@ impl<'a> ResponseSide<'a> {
         Incoming { bytes, head: &*self.head, framing, terms: &self.terms }.write(self.scratch);
     }
 
-    /// Puts the final head and what came with it into the outbox.
+    /// Puts the final head, and the bytes that came with it, into the outbox.
     fn commit(&mut self, outbox: &mut Outbox, length: usize) -> Result<(), Fault> {
         let old = self.terms.requested.version == Version::Http10;
         let framing = match self.head.framing {
@@ -360,7 +361,7 @@ impl<'a> ResponseSide<'a> {
         if let (Some(name), Some(buffer)) = (self.terms.cost_header, &self.buffer) {
             self.cost = self.head.field(&buffer[self.start..self.end], name).and_then(load_report::cost);
         }
-        // Events have no length, so that other responses are not looked through for it.
+        // A stream of events has no length, so that no other response is searched for its content type.
         if let (Framing::Chunked | Framing::UntilClose, Some(buffer)) = (self.head.framing, &self.buffer) {
             let kind = self.head.field(&buffer[self.start..self.end], "content-type").unwrap_or_default();
             self.is_event_stream = is_event_stream(kind);
@@ -377,7 +378,7 @@ impl<'a> ResponseSide<'a> {
             if let Some(buffer) = &mut self.buffer {
                 buffer[self.start..self.start + head].copy_from_slice(self.scratch);
             }
-            // `take_body` puts nothing into the outbox if it fails.
+            // If `take_body` fails, it puts nothing into the outbox.
             return self.take_body(outbox, head);
         }
         let before = outbox.len();
@@ -389,7 +390,7 @@ impl<'a> ResponseSide<'a> {
         taken
     }
 
-    /// Moves the buffer's bytes, the first `head` of which are not body, into the outbox.
+    /// Moves the buffer's bytes into the outbox; the first `head` of them are not body.
     fn take_body(&mut self, outbox: &mut Outbox, head: usize) -> Result<(), Fault> {
         let (Some(buffer), Some(body)) = (self.buffer.take(), &mut self.body) else { return Ok(()) };
         let bytes = &buffer[self.start + head..self.end];
@@ -420,7 +421,7 @@ impl<'a> ResponseSide<'a> {
             outbox.push_copy(b"\r\n", 2);
             return Ok(());
         }
-        // The lines of chunks and trailers are no body.
+        // Chunk lines and trailers do not count as body.
         let framing = taken.bytes - taken.payload as usize;
         outbox.push(Bytes::Pooled(buffer), self.start..end, head + framing);
         if behind > 0 && body.is_done() {
@@ -430,7 +431,7 @@ impl<'a> ResponseSide<'a> {
         Ok(())
     }
 
-    /// Whether its client takes the connection's end for the body's end.
+    /// Whether the client takes the end of the connection for the end of the body.
     pub(crate) fn ends_with_connection(&self) -> bool {
         self.transform == Transform::Unwrap
             || (self.terms.requested.version == Version::Http10 && self.head.framing == Framing::UntilClose)

@@ -26,7 +26,7 @@ use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::task::Poll;
 
-/// Carries a request through its exchanges to its end, never [`End::Retry`] or [`End::Absent`].
+/// Carries a request through its exchanges to its end, which is never [`End::Retry`] or [`End::Absent`].
 pub(crate) async fn carry<'a, W: Wire>(exchange: &mut Exchange<'a, W>, variants: &'a HeaderVariants) -> End {
     let (mut fresh, mut variant) = (false, 0);
     loop {
@@ -51,7 +51,7 @@ pub(crate) async fn carry<'a, W: Wire>(exchange: &mut Exchange<'a, W>, variants:
 
 /// Whether a request is sent again after its connection ended without any byte of a response. A server may close an idle
 /// connection at any time, so that this is likely only on a connection that was kept; on a new one it is a failure. A server
-/// that got the request may have worked on it until its worker was killed, so that such a repetition is a retry like another.
+/// that got the request may have worked on it until its worker was killed, so that repeating it counts as a retry.
 pub(super) fn is_worth_another_connection(
     connection: &Lease,
     request: &RequestSide<'_>,
@@ -74,7 +74,7 @@ pub(crate) fn may_fall_back(method: &[u8], head: &RequestHead) -> bool {
         && !head.expects_continue
 }
 
-/// A connection to the upstream, most often an idle one, at once; or how the request ends without one.
+/// A connection to the upstream, which is most often an idle one and comes at once; or the end of a request that gets none.
 async fn connect<W: Wire>(exchange: &mut Exchange<'_, W>, fresh: bool) -> Result<Lease, End> {
     let Exchange { worker, client, upstream, permit, .. } = exchange;
     if !fresh

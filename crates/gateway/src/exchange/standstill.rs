@@ -1,4 +1,5 @@
-//! An exchange of which nothing moves: whom it waits for, until when ([`progress`](super::progress)), and what it holds.
+//! An exchange in which no byte can move: which side it waits for and until when ([`progress`](super::progress)), and the
+//! memory that it holds.
 
 use super::moves::{End, Exchange};
 use super::progress::{Overdue, Waits};
@@ -9,7 +10,7 @@ use plimsoll_core::request::Outcome;
 use std::task::Poll;
 
 impl<W: Wire> Exchange<'_, W> {
-    /// Sets the deadline for the time that nothing moves, and acts on one that has passed.
+    /// Sets the deadline for the wait, and acts on a deadline that has passed.
     pub(super) fn check_deadline(&mut self) -> Poll<End> {
         let waits = self.waits();
         if waits.client_reads {
@@ -38,7 +39,7 @@ impl<W: Wire> Exchange<'_, W> {
         Poll::Pending
     }
 
-    /// Counts a client that is waited for with the others. Where memory is short it keeps what cannot be stored.
+    /// Counts a waiting client with all others. If memory is short, bytes that can be stored go to the file.
     fn stand(&mut self, waits: Waits) {
         if !waits.client_reads && !waits.client_sends {
             return self.awaited.end();
@@ -63,7 +64,7 @@ impl<W: Wire> Exchange<'_, W> {
             Overdue::ClientReads => self.give_up(End::Broken(Outcome::Abandoned)),
             Overdue::ClientSends => self.fail(Refusal::with(408, "the request body did not come in time")),
             Overdue::Upstream => {
-                // With the first of its events the server has answered.
+                // With the first event the server has answered.
                 if let Some(lease) = self.lease.as_ref().filter(|_| !self.streams_events) {
                     lease.erred(self.worker.coarse());
                 }
@@ -89,8 +90,8 @@ impl<W: Wire> Exchange<'_, W> {
         self.client.outbox.stored() > 0 && self.worker.are_files_scarce()
     }
 
-    /// Whether clients that are waited for hold half of what they may: what they would hold beyond goes to files, before the
-    /// first of them is given up for it.
+    /// Whether clients that are waited for hold half of their memory or more: further bytes then go to files, before a client
+    /// is given up for memory.
     fn is_standing_memory_short(&self) -> bool {
         let held = self.client.held() + self.response.held();
         2 * (self.worker.slow.borrow().bytes() + held) > self.worker.standing_memory()

@@ -1,4 +1,4 @@
-//! Trailers of a response: kept until all have come, so that the client gets those that it may see.
+//! Trailers of a response: kept until all have come, and then filtered for the client.
 
 use super::response::ResponseTerms;
 use crate::client::caching::Caching;
@@ -6,7 +6,7 @@ use crate::http1::Refusal;
 use crate::http1::body::Decoder;
 use crate::http1::field::kind_of;
 
-/// What came of the trailers, their last line included.
+/// The bytes of the trailers that have come, their last line included.
 #[derive(Debug, Default)]
 pub(super) struct TrailerSection(Vec<u8>);
 
@@ -15,14 +15,14 @@ impl TrailerSection {
         self.0.capacity()
     }
 
-    /// Takes what `bytes` have of it, and returns how many that are.
+    /// Takes the trailer bytes of `bytes`, and returns their number.
     pub(super) fn take(&mut self, body: &mut Decoder<'_>, bytes: &[u8]) -> Result<usize, Refusal> {
         let taken = body.advance(bytes)?.bytes;
         self.0.extend_from_slice(&bytes[..taken]);
         Ok(taken)
     }
 
-    /// What the client gets of the whole section: a field that its head would not have is left out.
+    /// The trailers for the client: a field that the client's head would not have is left out.
     pub(super) fn passed(&self, terms: &ResponseTerms<'_>) -> Vec<u8> {
         let mut caching = Caching::of(terms.is_lighter());
         let passes = |line: &&[u8]| {

@@ -1,14 +1,14 @@
 //! What became of requests in the last ten seconds: differences of counters, by class.
 //!
-//! Ten seconds are enough for a share to be read, and few enough to show what happens now. The counts of each second are kept
-//! for that, of all classes: eleven rows, whatever the load.
+//! Ten seconds are enough for a share to be read, and few enough to show what happens now. For this the counts of all classes
+//! are kept for each second: eleven rows, whatever the load.
 
 use plimsoll_core::request::{Outcome, Reason};
 use plimsoll_core::telemetry::status::{ClassStatus, Counts, DurationHistogram, Status};
 use plimsoll_core::time::{Duration, Instant};
 use std::collections::{BTreeMap, VecDeque};
 
-/// How far back it goes.
+/// How far back the window goes.
 const WINDOW: Duration = Duration::from_secs(10);
 /// The least time between two rows of counts.
 const STEP: Duration = Duration::from_secs(1);
@@ -28,7 +28,7 @@ struct Mark {
     utilizations: Vec<f64>,
 }
 
-/// What a class had counted.
+/// The counters of a class at one time.
 #[derive(Clone, Copy, Debug, Default)]
 struct ClassMark {
     counts: Counts,
@@ -66,7 +66,7 @@ impl Recent {
         reasons.map(|reason| self.reasons[*reason as usize]).sum()
     }
 
-    /// Whether some request was degraded or turned away; `top` is the highest level.
+    /// Whether any request was degraded or rejected; `top` is the highest level.
     pub(super) fn is_hit(&self, top: usize) -> bool {
         self.rejected() > 0 || self.served.iter().take(top).any(|count| *count > 0)
     }
@@ -184,7 +184,7 @@ mod tests {
     fn a_quantile_lies_in_its_bucket() {
         let mut recent = Recent::default();
         assert_eq!(recent.quantile(0.5), None);
-        // From 64 ms to 128 ms.
+        // These responses took from 64 ms to 128 ms.
         recent.responses.buckets[7] = 90;
         recent.responses.buckets[DurationHistogram::BOUNDS] = 10;
         let median = recent.quantile(0.45).unwrap_or(0.0);

@@ -1,7 +1,8 @@
-//! Times in which requests of a class are rejected, as events: their beginning, and their end with the number.
+//! Periods in which requests of a class are rejected, as events: the beginning of each, and its end with the number of
+//! rejections.
 //!
-//! A time ends when nobody was rejected within the window of [`Recent`], so bursts with less between them are one. One that
-//! rejects hardly anybody does not begin: two events a minute would push the others out.
+//! A period ends when no request was rejected within the window of [`Recent`], so bursts with shorter pauses are one period. A
+//! period with very few rejections does not begin: two events a minute would push the other events out.
 
 use super::EventKind;
 use super::recent::Recent;
@@ -11,7 +12,7 @@ use plimsoll_core::telemetry::status::Status;
 use plimsoll_core::time::Instant;
 use std::collections::BTreeMap;
 
-/// The part of requests rejected from which on it is an event, and the fewest within the window.
+/// A period begins if at least this part of the requests is rejected, and at least this number within the window.
 const SOME: f64 = 0.01;
 const FEWEST: u64 = 10;
 
@@ -22,9 +23,9 @@ pub(super) struct Rejections(BTreeMap<(String, String), Rejecting>);
 #[derive(Clone, Copy, Debug)]
 struct Rejecting {
     began: Instant,
-    /// How many were rejected before.
+    /// The number of rejections before the period.
     before: u64,
-    /// When the last one was seen, and how many there were then.
+    /// When the last rejection was seen, and the number of rejections then.
     last: (Instant, u64),
 }
 
@@ -32,7 +33,7 @@ struct Rejecting {
 pub(super) type Happening = (EventKind, String, String);
 
 impl Rejections {
-    /// Takes a look at the classes, with their last seconds.
+    /// Looks at the classes and their last seconds; returns the events.
     pub(super) fn look(&mut self, status: &Status, recent: &[Recent]) -> Vec<Happening> {
         let observes = status.mode == Mode::Observe;
         let would = if observes { "would be" } else { "are" };
@@ -49,7 +50,7 @@ impl Rejections {
             let key = (class.site.clone(), class.class.clone());
             let subject = format!("{}/{}", class.site, class.class);
             let Some(rejecting) = self.0.get_mut(&key) else {
-                // What would be rejected is served, and counted there.
+                // In observe mode a request that would be rejected is served, and counted among the served.
                 let decided = recent.served.iter().sum::<u64>() + if observes { 0 } else { now };
                 let part = (now as f64 / decided.max(1) as f64).min(1.0);
                 if part < SOME || now < FEWEST {

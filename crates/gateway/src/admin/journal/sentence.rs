@@ -1,4 +1,4 @@
-//! Words for what becomes of requests: the page and `plimsoll top` show the same ones.
+//! Words for the fate of requests; the dashboard and `plimsoll top` show the same words.
 
 use super::recent::Recent;
 use plimsoll_core::promises::Mode;
@@ -6,7 +6,7 @@ use plimsoll_core::request::Reason;
 use plimsoll_core::telemetry::status::ClassStatus;
 use std::collections::BTreeMap;
 
-/// What became of the requests of these classes lately: `38 % on light, nobody rejected`.
+/// What has become of the requests of these classes lately: `38 % on light, nobody rejected`.
 pub(super) fn fate(classes: &[(&ClassStatus, &Recent)], mode: Mode) -> String {
     let mut lower: BTreeMap<&str, u64> = BTreeMap::new();
     let (mut all, mut top, mut rejected, mut reasons) = (0, 0, 0, [0; Reason::ALL.len()]);
@@ -46,7 +46,7 @@ pub(super) fn fate(classes: &[(&ClassStatus, &Recent)], mode: Mode) -> String {
     parts.join(", ")
 }
 
-/// A part of one, in percent; what is more than nothing does not read as nothing.
+/// A share as a percentage; a share above zero is never written as zero.
 pub(super) fn percent(part: f64) -> String {
     match part {
         part if part > 0.0 && part < 0.001 => "under 0.1 %".to_owned(),

@@ -40,7 +40,7 @@ pub(super) fn render(scrape: Scrape) -> String {
     page.0
 }
 
-/// What a collector gets: counters count from one second after 1970.
+/// The export request as a test reads it, in which counters count from one second after 1970.
 #[cfg(test)]
 pub(super) fn otlp_request(service: &str, scrape: Scrape) -> Vec<u8> {
     let at = |seconds| std::time::SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
@@ -57,7 +57,7 @@ struct Metric {
     name: &'static str,
     help: &'static str,
     read: Read,
-    /// The expression that is read, which names the labels of its own.
+    /// The source text of the expression, which names the labels that a row adds.
     #[cfg(test)]
     source: &'static str,
 }
@@ -87,7 +87,7 @@ enum Read {
     Delays(fn(&DelayRow) -> Vec<Sample>),
 }
 
-/// The labels of a series and its value.
+/// The labels of a series, and its value.
 type Sample = (Labels, Value);
 type Labels = Vec<(&'static str, String)>;
 
@@ -98,7 +98,7 @@ enum Value {
     Times(DurationHistogram),
 }
 
-/// What a row of the table may read: a value, one that is perhaps not known, or values with labels of their own.
+/// The types that a row of the table may read: a value, a value that may be unknown, or values with labels of their own.
 trait Sampled {
     fn samples(self) -> Vec<Sample>;
 }
@@ -221,7 +221,7 @@ impl Read {
         let status = &scrape.status;
         let whole = |samples| vec![(Labels::new(), samples)];
         let all: Vec<(Labels, Vec<Sample>)> = match self {
-            // What nobody counts here is left out.
+            // Figures that a controller does not count are left out.
             Read::GatewayPlants(_) | Read::GatewayClasses(_) if scrape.gateway().is_none() => {
                 return Vec::new();
             }
@@ -285,7 +285,7 @@ fn labels<'a>(all: impl IntoIterator<Item = (&'static str, &'a str)>) -> Labels 
 struct Page(String);
 
 impl fmt::Write for Page {
-    /// The encoder writes a value in one piece after a blank, an infinite one as `inf`; the format says `+Inf`.
+    /// The encoder writes a value in one piece after a blank, and an infinite value as `inf`, while the format wants `+Inf`.
     fn write_str(&mut self, piece: &str) -> fmt::Result {
         let is_value = self.0.ends_with(' ');
         self.0.push_str(match piece {

@@ -28,7 +28,7 @@ enum Data {
 #[serde(rename_all = "camelCase")]
 struct Points {
     data_points: Vec<Point>,
-    /// 2: since the start.
+    /// 2: The aggregation temporality; 2 stands for sums since the start.
     #[serde(skip_serializing_if = "Option::is_none")]
     aggregation_temporality: Option<u8>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -75,7 +75,7 @@ fn as_text<S: Serializer>(number: &impl std::fmt::Display, serializer: S) -> Res
     serializer.collect_str(number)
 }
 
-/// What JSON's numbers do not have is a text too.
+/// A number that JSON cannot write, such as infinity, is written as text.
 fn double<S: Serializer>(number: &f64, serializer: S) -> Result<S::Ok, S::Error> {
     match *number {
         number if number.is_finite() => serializer.serialize_f64(number),
@@ -98,7 +98,7 @@ pub(super) fn export_request(service: &str, span: CountingTime, scrape: &Scrape)
 }
 
 impl Metric {
-    /// None if it has no sample.
+    /// The metric; `None` if it has no sample.
     fn out(&self, span: CountingTime, scrape: &Scrape) -> Option<MetricOut> {
         let samples = self.read.samples(scrape);
         let is_histogram = matches!(samples.first()?.1, Value::Times(_));

@@ -1,4 +1,5 @@
-//! Pushes metrics to a collector at intervals, from a thread of its own: where nothing may connect to the admin listener.
+//! Pushes metrics to a collector at intervals, from a thread of its own, for sites where nothing may connect to the admin
+//! listener.
 
 use super::otlp::{CountingTime, export_request};
 use crate::admin::OwnerCell;
@@ -15,7 +16,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-/// How long the end of the gateway waits for its last figures to be taken.
+/// How long the end of the gateway waits until the collector has taken the last figures.
 const FINISH: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]
@@ -25,7 +26,7 @@ pub(crate) struct MetricsPusher {
     thread: Background,
 }
 
-/// What the thread has.
+/// What the pushing thread owns.
 struct Push {
     settings: MetricsSettings,
     start: SystemTime,
@@ -54,7 +55,7 @@ impl MetricsPusher {
         Ok(MetricsPusher { news, thread })
     }
 
-    /// Why figures are not taken, if that is news.
+    /// Why the collector does not take the figures, if the reason is new.
     pub(crate) fn take_news(&self) -> Option<String> {
         self.news.take()
     }
@@ -66,7 +67,7 @@ impl MetricsPusher {
 }
 
 impl Push {
-    /// What was not taken is not sent again: the next figures have it in them, since counters count from the start.
+    /// Figures that were not taken are not sent again: counters count from the start, so the next figures contain them.
     fn run(self, ending: &AtomicBool) {
         let mut next = Instant::now() + self.settings.interval;
         loop {

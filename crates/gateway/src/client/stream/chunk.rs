@@ -1,4 +1,4 @@
-//! Bytes that were handed to a stream, and how many of them are still on their way to the socket.
+//! Bytes that a stream has handed to its connection, and how many of them have not reached the socket.
 
 use crate::client::outbox::Bytes;
 use bytes::Buf;
@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::rc::{Rc, Weak};
 use std::task::{Context, Poll, Waker};
 
-/// A piece of a response in the hands of the connection. It keeps its memory until the socket has its last byte.
+/// A piece of a response that the connection has taken. The piece keeps its memory until its last byte is in the socket.
 pub(crate) struct Chunk {
     bytes: Bytes,
     range: Range<usize>,
@@ -46,9 +46,9 @@ impl Drop for Chunk {
     }
 }
 
-/// The turns of a connection's streams that take files of a folder, once many buffers are in use. One stream at a time has a
-/// small piece on its way to the socket, and the others wait with nothing read: however many stand, their connection holds one
-/// piece for all of them. What they have on their way from before is a part of the memory.
+/// Turns by which the streams of a connection send files of a folder, once many buffers are in use. One stream at a time has a
+/// small piece on its way to the socket, and the others wait without reading: however many streams stand still, their
+/// connection holds one piece for all of them. Pieces that were on their way before also count as memory.
 #[derive(Debug, Default)]
 pub(crate) struct Turns {
     pending: Cell<usize>,
@@ -61,7 +61,7 @@ impl Turns {
         self.pending.get() > 0
     }
 
-    /// Bytes of a stream have left; returns whether others waited for the last of them.
+    /// Notes that bytes of a stream have left; returns whether other streams waited for the last of them.
     fn leave(&self, count: usize, flight: &Flight) -> bool {
         self.pending.set(self.pending.get() - count);
         if self.is_taken() {
@@ -73,8 +73,8 @@ impl Turns {
         are_others
     }
 
-    /// Ready when nothing is on its way. Those that wait are woken in their order, and run before the stream whose piece has
-    /// left comes again.
+    /// Ready when no piece is on its way. Waiting streams are woken in order, and go before the stream whose piece has just
+    /// left.
     fn poll(&self, flight: &Rc<Flight>, context: &Context<'_>) -> Poll<()> {
         if self.is_taken() {
             let mut waiting = self.waiting.borrow_mut();
@@ -92,18 +92,18 @@ impl Turns {
     }
 }
 
-/// What a stream has on its way.
+/// The bytes of one stream that are on their way.
 #[derive(Debug, Default)]
 pub(super) struct Flight {
     pending: Cell<usize>,
     /// Bytes that left since they were last asked for.
     written: Cell<u64>,
-    /// Bytes were thrown away instead of being sent.
+    /// Whether bytes were dropped instead of being sent.
     lost: Cell<bool>,
     waker: RefCell<Option<Waker>>,
     /// The connection's turns, if the stream takes part in them.
     turns: OnceCell<Rc<Turns>>,
-    /// Other streams waited for the last piece, and go before the next one.
+    /// Whether other streams waited for the last piece, and therefore go before the next one.
     lets_others_go: Cell<bool>,
 }
 
@@ -129,7 +129,7 @@ impl Flight {
         self.pending.get()
     }
 
-    /// The stream's pieces, of which none is on its way yet, go by these turns.
+    /// Makes the stream take these turns; none of its pieces may be on its way yet.
     pub(super) fn take_turns(&self, turns: &Rc<Turns>) {
         self.turns.get_or_init(|| turns.clone());
     }
@@ -143,7 +143,7 @@ impl Flight {
         self.turns.get().is_some_and(|turns| !turns.waiting.borrow().is_empty())
     }
 
-    /// Ready when the next piece may go.
+    /// Ready when the stream may send its next piece.
     pub(super) fn poll_turn(self: &Rc<Self>, context: &Context<'_>) -> Poll<()> {
         self.turns.get().map_or(Poll::Ready(()), |turns| turns.poll(self, context))
     }
@@ -152,12 +152,12 @@ impl Flight {
         self.written.take()
     }
 
-    /// Whether bytes were thrown away.
+    /// Whether bytes were dropped.
     pub(super) fn has_lost(&self) -> bool {
         self.lost.get()
     }
 
-    /// Wakes the task once more bytes have left.
+    /// Wakes the task when more bytes have left.
     pub(super) fn watch(&self, context: &Context<'_>) {
         self.waker.replace(Some(context.waker().clone()));
     }
@@ -210,12 +210,12 @@ mod tests {
         assert!(one.poll_turn(&context).is_pending() && other.poll_turn(&context).is_pending());
         piece.advance(3);
         assert_eq!(woken.0.load(SeqCst), 0);
-        // A stream that is reset loses its piece, and its turn too.
+        // A stream that is reset loses its piece and its turn.
         drop(piece);
         assert_eq!(woken.0.load(SeqCst), 1, "once for each task");
         assert!(other.poll_turn(&context).is_ready());
         let piece = chunk(&other);
-        // What takes no turns waits for none.
+        // A stream that takes no turns waits for none.
         assert!(Rc::<Flight>::default().poll_turn(&context).is_ready());
         assert!(one.poll_turn(&context).is_pending());
         drop(piece);
@@ -229,7 +229,7 @@ mod tests {
         let wakers: [Waker; 3] = [(); 3].map(|()| Arc::<Woken>::default().into());
         let is_ready = |own: usize| flights[own].poll_turn(&Context::from_waker(&wakers[own])).is_ready();
         let mut order = Vec::new();
-        // All are polled whenever a piece has left, and the one that went is the first of them.
+        // All streams are polled whenever a piece has left, the one that sent it first.
         let mut last = 0;
         for _ in 0..9 {
             let Some(next) = (0..3).map(|step| (last + step) % 3).find(|own| is_ready(*own)) else {
@@ -243,7 +243,7 @@ mod tests {
             last = next;
         }
         assert_eq!(order, [0, 1, 2, 0, 1, 2, 0, 1, 2]);
-        // A stream that has ended is not waited for, nor kept.
+        // A stream that has ended is neither waited for nor kept.
         let [one, two, three] = flights;
         drop((two, three));
         let context = Context::from_waker(&wakers[0]);

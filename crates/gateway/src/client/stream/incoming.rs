@@ -1,7 +1,7 @@
-//! A request's body as a stream brings it: frames, put into the inbox as upstreams of HTTP/1.1 are sent them.
+//! A request's body as a stream brings it: its frames become bytes in the inbox, in the form that upstreams of HTTP/1.1 expect.
 //!
-//! A body of a known length goes as it is, any other in chunks, with its trailers. The client may send more only once
-//! the inbox has taken what it sent, so that a stream holds at most its window besides.
+//! A body of known length goes unchanged, any other body in chunks, with its trailers. The client may send more only after the
+//! inbox has taken what it sent, so that a stream holds at most its window besides the inbox.
 
 use crate::client::inbox::Inbox;
 use crate::http1::body::Framing;
@@ -18,7 +18,7 @@ pub(super) struct RequestFrames {
     framing: Framing,
     /// Bytes for which the inbox had no room yet.
     queue: Bytes,
-    /// How much of the window they take.
+    /// How many bytes of the window the queue takes.
     owed: usize,
     has_ended: bool,
 }
@@ -40,9 +40,9 @@ impl RequestFrames {
         self.has_ended = framing == Framing::None;
     }
 
-    /// How much it holds that the inbox has not taken.
+    /// How many bytes the stream holds that the inbox has not taken.
     pub(super) fn held(&self) -> usize {
-        // What is in the queue is still counted there.
+        // Bytes in the queue count as used capacity too.
         self.flow.used_capacity()
     }
 
@@ -75,7 +75,7 @@ impl RequestFrames {
         if count > 0 { Poll::Ready(Some(Ok(count))) } else { Poll::Pending }
     }
 
-    /// A frame's bytes. An empty one says nothing.
+    /// Takes a frame's bytes; an empty frame has none.
     fn take(&mut self, bytes: Bytes) {
         self.owed = bytes.len();
         self.queue = match self.framing {
@@ -87,7 +87,7 @@ impl RequestFrames {
         };
     }
 
-    /// The end of the body, with its trailers. A body of known length has none on its way to the upstream.
+    /// Takes the end of the body, with its trailers. Trailers of a body of known length are dropped.
     fn poll_last(&mut self, context: &mut Context<'_>) -> Poll<Result<(), h2::Error>> {
         let trailers = ready!(self.receive.poll_trailers(context))?;
         if self.framing == Framing::Chunked {

@@ -44,17 +44,17 @@ impl Stream {
         self.incoming.is_end()
     }
 
-    /// Whether the client was sent a whole response.
+    /// Whether the whole response was sent to the client.
     pub(crate) fn is_answered(&self) -> bool {
         self.outgoing.has_all()
     }
 
-    /// Whether it was reset by its client, or for what its client sent.
+    /// Whether the stream was reset by its client, or because of what its client sent.
     pub(crate) fn was_reset(&mut self) -> bool {
         self.outgoing.was_reset()
     }
 
-    /// The request asks for another protocol.
+    /// Notes that the request asks for another protocol.
     pub(crate) fn may_switch(&mut self) {
         self.outgoing.may_switch = true;
     }
@@ -78,7 +78,7 @@ impl Wire for Stream {
         match ready!(self.incoming.poll_fill(inbox, context, large)) {
             Some(result) => Poll::Ready(result),
             None if self.outgoing.is_switched() => Poll::Ready(Ok(0)),
-            // The end of a body is not the end of its client.
+            // The end of the body does not mean that the client has left.
             None => self.outgoing.poll_gone(context).map(|()| Ok(0)),
         }
     }
@@ -103,7 +103,7 @@ impl Wire for Stream {
         Poll::Ready(self.outgoing.finish())
     }
 
-    /// What its socket has not sent belongs to other streams too, so that nothing can be said.
+    /// The unsent bytes in the socket belong to all streams, so that nothing is known about this one.
     fn unacknowledged(&self) -> u64 {
         0
     }

@@ -33,14 +33,14 @@ pub(super) struct ResponseFrames {
     /// The lines of the trailers, as far as they came.
     trailers: Vec<u8>,
     has_ended: bool,
-    /// Whether the last of its frames carries bytes of the body: the response is whole once they have left.
+    /// Whether the last frame carries bytes of the body, so that the response is whole once they have left.
     ends_with_bytes: bool,
-    /// Whether it was aborted before its last frame could leave.
+    /// Whether the response was aborted before its last frame could leave.
     is_cut: bool,
-    /// Whether it was reset before it was aborted, if anybody has looked.
+    /// Whether the stream was reset before it was aborted; `None` until it is checked.
     was_reset: Option<bool>,
     flight: Rc<Flight>,
-    /// Bytes on their way that were counted when they were taken.
+    /// How many bytes on their way were already counted when they were taken.
     counted: u64,
     /// The connection's meter, to which each message that passes is reported.
     meter: Rc<Meter>,
@@ -73,12 +73,12 @@ impl ResponseFrames {
         self.has_ended && !self.is_cut && was_written && matches!(self.sending, Sending::Body(_))
     }
 
-    /// How many bytes are on their way to the socket.
+    /// How many bytes of the response are on their way to the socket.
     pub(super) fn pending(&self) -> usize {
         self.flight.pending()
     }
 
-    /// How many of these its client can be given up for. Those of a folder's file are bounded by turns instead.
+    /// How many of these bytes count against the client. Bytes of a folder's file are bounded by turns instead.
     pub(super) fn held(&self) -> usize {
         if self.flight.takes_turns() { 0 } else { self.flight.pending() }
     }
@@ -110,7 +110,7 @@ impl ResponseFrames {
         if self.has_ended { Ok(()) } else { self.send(Vec::new(), true) }
     }
 
-    /// Sends bytes of another protocol, as many as may go.
+    /// Sends as many of these bytes of another protocol as the window allows.
     pub(super) fn poll_send(&mut self, bytes: &[u8], context: &mut Context<'_>) -> Poll<io::Result<usize>> {
         let count = ready!(self.poll_room(bytes.len(), context))?.min(bytes.len());
         self.send(bytes[..count].to_vec(), false)?;
@@ -121,8 +121,8 @@ impl ResponseFrames {
         Poll::Ready(Ok(count))
     }
 
-    /// Ends a response that cannot be finished, or that its client does not take. What the connection was given of it is thrown
-    /// away, but for the frame that it is sending.
+    /// Resets a response that cannot be finished, or that its client does not take. The connection drops the bytes that it was
+    /// given, except for the frame that it is sending.
     pub(super) fn abort(&mut self) {
         if self.has_all() {
             return;
@@ -136,8 +136,8 @@ impl ResponseFrames {
         self.has_ended = true;
     }
 
-    /// Ready once it is known whether the client is sent all of a response that was aborted: so it is if the last frame was
-    /// being sent.
+    /// After an abort: whether the client gets the whole response, once that is known. It does if the last frame was being
+    /// sent.
     pub(super) fn poll_aborted(&self, context: &Context<'_>) -> Poll<bool> {
         if self.flight.pending() == 0 || self.is_cut || self.flight.has_lost() {
             return Poll::Ready(self.has_all());
@@ -167,7 +167,7 @@ impl ResponseFrames {
         Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()))
     }
 
-    /// Hands over what may go; ready when the outbox is empty.
+    /// Hands over as many bytes as the window allows; ready when the outbox is empty.
     fn poll_hand_over(&mut self, outbox: &mut Outbox, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         while let Sending::Head(respond) = &mut self.sending {
             let Some(text) = outbox.front()? else { return Poll::Ready(Ok(())) };
@@ -227,7 +227,7 @@ impl ResponseFrames {
                 continue;
             }
             room -= count;
-            // A whole piece keeps its memory, unless others follow in the same frame.
+            // A whole piece keeps its memory, unless other bytes share its frame.
             if is_all && gathered.is_empty() && self.head.content_length.is_some() {
                 if let Some((bytes, range)) = outbox.pop_front() {
                     self.send_chunk(bytes, range, self.body.is_done())?;
@@ -247,12 +247,13 @@ impl ResponseFrames {
     /// How many bytes may be handed over.
     fn poll_room(&mut self, wanted: usize, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
         let Sending::Body(stream) = &mut self.sending else { return Poll::Ready(Ok(0)) };
-        // Streams that wait for its piece are woken once it has left, however few buffers are in use by then.
+        // A stream for whose piece others wait takes turns even if few buffers are in use by then, so that the others are
+        // woken.
         let in_turn = self.flight.takes_turns() && (!buffers::are_few() || self.flight.is_awaited());
         let most = if in_turn { SMALL } else { usize::MAX };
         loop {
             if stream.capacity() > 0 {
-                // A stream without a window has no turn, in which others would wait for its client.
+                // A stream without a window takes no turn, since the others would then wait for its client.
                 if in_turn {
                     ready!(self.flight.poll_turn(context));
                 }
@@ -269,7 +270,7 @@ impl ResponseFrames {
         }
     }
 
-    /// Leaves the connection's window to others.
+    /// Gives the connection's window back to other streams.
     fn give_room_back(&mut self) {
         if let Sending::Body(stream) = &mut self.sending {
             stream.reserve_capacity(0);
@@ -277,7 +278,7 @@ impl ResponseFrames {
     }
 
     fn end(&mut self, gathered: Vec<u8>) -> io::Result<()> {
-        // The last line of the section, which is empty, is all that most have.
+        // Most responses have only the last line of the section, which is empty.
         let trailers = head::read_trailers(&self.trailers).ok_or(io::ErrorKind::InvalidData)?;
         let has_trailers = !trailers.is_empty();
         self.send(gathered, !has_trailers)?;
