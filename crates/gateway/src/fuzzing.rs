@@ -1,5 +1,5 @@
-//! The parsers and writers that are closed to everybody else, each as one function of bytes, for the fuzz targets
-//! (`crates/fuzz`). Nothing else calls them.
+//! Parsers and writers that are private elsewhere, each as one function of bytes, for the fuzz targets (`crates/fuzz`). Nothing
+//! else calls them.
 
 use crate::client::response_fields::Requested;
 use crate::exchange::head::Incoming;
@@ -27,8 +27,8 @@ use std::time::{Duration, Instant};
 /// The longest head.
 const LIMIT: usize = 64 * 1024;
 
-/// How long a header of the PROXY protocol is that these bytes begin with, and the address that it has; `None` if they begin
-/// with none, or not with all of one.
+/// The length of the PROXY protocol header at the beginning of these bytes, and the client's address in it; `None` if there is
+/// no complete header.
 pub fn proxy_header(bytes: &[u8]) -> Option<(usize, Option<IpAddr>)> {
     match Header::read(bytes) {
         Header::Whole(length, source) => Some((length, source)),
@@ -36,13 +36,13 @@ pub fn proxy_header(bytes: &[u8]) -> Option<(usize, Option<IpAddr>)> {
     }
 }
 
-/// The name in a client's certificate, in DER; `None` if there is none that can be a field's value.
+/// The name in a client's certificate, in DER; `None` if it has no name that can be a field's value.
 pub fn client_name(certificate: &[u8]) -> Option<String> {
     crate::transport::tls::certificate::client_name(&certificate.into())
 }
 
-/// A request's head as its server gets it, with a place in a trace, and the client that it is counted for; `None` if it is
-/// refused or not whole.
+/// A request's head as its server gets it, with a place in a trace, and the client that it is counted for; `None` if the head
+/// is refused or incomplete.
 pub fn forwarded(bytes: &[u8], peer: IpAddr, settings: &Settings) -> Option<(Vec<u8>, IpAddr)> {
     let bytes = &bytes[..HeadScan::default().advance(bytes, LIMIT).ok()??];
     let mut head = RequestHead::default();
@@ -88,7 +88,7 @@ pub struct ForwardedStream {
     pub framing: Framing,
 }
 
-/// A stream's head; `None` if it is refused. `websocket`: it is to become one.
+/// A stream's head; `None` if it is refused. `websocket`: the stream is to become a WebSocket.
 pub fn forwarded_stream(
     mut parts: http::request::Parts,
     (has_body, websocket): (bool, bool),
@@ -107,7 +107,7 @@ pub fn forwarded_stream(
     Some(ForwardedStream { written, host, path: head.rule_path(&bytes).to_owned(), framing: head.framing })
 }
 
-/// A response's head as a client of HTTP/1.1 gets it; `None` if it is refused or not whole.
+/// A response's head as a client of HTTP/1.1 gets it; `None` if it is refused or incomplete.
 pub fn answered(bytes: &[u8], is_head: bool) -> Option<Vec<u8>> {
     let bytes = &bytes[..HeadScan::default().advance(bytes, LIMIT).ok()??];
     let mut head = ResponseHead::default();
@@ -142,7 +142,7 @@ pub fn load_report(value: &[u8]) -> (Option<f64>, Option<Duration>) {
     (reports.take(), load_report::cost(value))
 }
 
-/// A file server, and the time that it is at.
+/// A file server, and its time.
 #[derive(Debug)]
 pub struct FileServer(Files, Instant);
 

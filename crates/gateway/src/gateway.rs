@@ -40,14 +40,14 @@ pub struct Gateway {
     engine: Arc<Mutex<Engine>>,
     /// The thread of the control loops.
     ticker: Background,
-    /// What the operator is shown of the past.
+    /// The journal that the operator is shown.
     journal: Arc<Mutex<Journal>>,
-    /// What the operator's listener asks for a reload, once there is one.
+    /// The owner, once it is set; the admin listener asks it for a reload.
     owner: OwnerCell,
     operator: Option<Operator>,
-    /// What pushes metrics, where they are.
+    /// The pusher of metrics, if they are pushed.
     pusher: Option<MetricsPusher>,
-    /// What has the system turn clients away, where it does.
+    /// The table that has the system turn clients away, if there is one.
     shed: Option<KernelShed>,
     threads: Vec<JoinHandle<()>>,
     listening: Vec<Listener>,
@@ -55,28 +55,29 @@ pub struct Gateway {
     is_replaced: bool,
     /// The sockets that listen, for the process that takes this one's place.
     listeners: Vec<ListeningSocket>,
-    /// The paths of Unix sockets that go with the gateway: all but those of a supervisor.
+    /// The paths of Unix sockets that the gateway removes at its end: all but those of a supervisor.
     own_paths: Vec<PathBuf>,
 }
 
-/// What a gateway has of the one before it.
+/// What a gateway takes over from the one before it.
 #[derive(Debug, Default)]
 pub struct Before {
-    /// Sockets that listen; those whose addresses the settings have are taken out.
+    /// Listening sockets; `start_after` takes out those whose addresses the settings have.
     pub sockets: Inherited,
-    /// What was learned, and whether it is of this moment, so that service levels hold too; taken out.
+    /// What was learned, and whether that was just now, so that the service levels are taken over too. `start_after` takes it
+    /// out.
     pub learned: Option<(LearnedState, bool)>,
-    /// What of it did not fit the promises, a sentence each.
+    /// The learned parts that did not fit the promises, a sentence each.
     pub left_out: Vec<String>,
 }
 
 const NO_DESCRIPTOR: &str = "connections wait, since no file descriptor is left: allow more (`LimitNOFILE`, `ulimit -n`) or set \
                              `connections` below that";
 
-/// What the operator's log is to say of something that fails beside the requests' way.
+/// A line for the operator's log about a failure that is no request's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FaultNews {
-    /// The upstream, if it is one's.
+    /// The upstream, if the failure is of one.
     pub upstream: Option<String>,
     /// The line, without the upstream.
     pub text: String,
@@ -102,7 +103,7 @@ impl Gateway {
             0 => thread::available_parallelism()?.get(),
             threads => threads,
         };
-        // A token has eight bits for its thread.
+        // A token has eight bits for the number of its thread.
         let threads = threads.min(256);
         let (mut engine, lanes) = Engine::new(promises, threads, settings.hash_seed)
             .map_err(|problems| invalid(problems.join("; ")))?;
@@ -153,15 +154,15 @@ impl Gateway {
             listeners,
             own_paths,
         };
-        // An early return drops the gateway, which stops what was started.
-        // What asks the program `nft` takes a moment, in which nobody is to be served by half a gateway.
+        // An early return drops the gateway, which stops what was started. The program `nft` takes a moment, in which no client
+        // may be served by half a gateway.
         gateway.start_shed()?;
         gateway.start_operator(&mut before.sockets)?;
         gateway.start_workers(lanes, sockets)?;
         Ok(gateway)
     }
 
-    /// Starts the operator's listener and the push of metrics, where they are.
+    /// Starts the admin listener and the push of metrics, if they are configured.
     fn start_operator(&mut self, inherited: &mut Inherited) -> io::Result<()> {
         let settings = self.shared.tables.current().settings.clone();
         let (engine, shared, owner) = (self.engine.clone(), self.shared.clone(), self.owner.clone());
@@ -179,7 +180,7 @@ impl Gateway {
         Ok(())
     }
 
-    /// Has the system turn clients away, where it is to.
+    /// Has the system turn clients away, if that is configured.
     fn start_shed(&mut self) -> io::Result<()> {
         let Some(table) = ShedTable::of(self.local_addrs()) else { return Ok(()) };
         if self.shared.tables.current().settings.kernel_shed {
@@ -216,17 +217,18 @@ impl Gateway {
         Reloader { shared, engine, ticker: self.ticker.thread.clone() }
     }
 
-    /// Has `POST /reload` ask `owner`, on a thread where it may wait. The first owner stays; before it the answer is 404.
+    /// Sets the owner that `POST /reload` asks, on a thread where it may wait. Only the first owner is set; without an owner
+    /// the answer is 404.
     pub fn set_owner(&self, owner: Box<dyn Owner>) {
         let _ = self.owner.set(owner);
     }
 
-    /// Where it listens, in the order of [`Settings::listen`].
+    /// The listeners, in the order of [`Settings::listen`].
     pub fn listening(&self) -> &[Listener] {
         &self.listening
     }
 
-    /// The addresses of the network among them.
+    /// The network addresses among the listeners.
     pub fn local_addrs(&self) -> Vec<SocketAddr> {
         let addresses = self.listening.iter().filter_map(|listener| match listener.address {
             Address::Tcp(address) => Some(address),
@@ -235,7 +237,7 @@ impl Gateway {
         addresses.collect()
     }
 
-    /// The operator's address, if there is one.
+    /// The address of the admin listener, if there is one.
     pub fn admin_addr(&self) -> Option<SocketAddr> {
         self.operator.as_ref().map(|operator| operator.address)
     }
@@ -245,15 +247,15 @@ impl Gateway {
         lock(&self.engine).status()
     }
 
-    /// The engine's status, once the journal that the operator is shown has seen it.
+    /// The engine's status, after the operator's journal has seen it.
     pub fn watch(&self) -> Status {
         let status = self.status();
         lock(&self.journal).look(&Sight::of(&self.shared, &status));
         status
     }
 
-    /// What fails beside the requests' way, as far as that is news: TLS with upstreams, the delivery of traces, metrics and the
-    /// access log, and descriptors that are not left for clients.
+    /// New failures that are no request's: TLS with upstreams, the delivery of traces, metrics and the access log, and a lack
+    /// of descriptors for clients.
     pub fn faults(&self) -> Vec<FaultNews> {
         let tables = self.shared.tables.current();
         let faults = tables.plants.iter().enumerate().filter_map(|(plant, row)| {
@@ -276,7 +278,7 @@ impl Gateway {
         faults.chain(others).collect()
     }
 
-    /// What is new of the servers of upstreams: which are out of use, and which are in use again.
+    /// News of the upstreams' servers: which are out of use, and which are in use again.
     pub fn server_news(&self) -> Vec<ServerNews> {
         let (tables, now) = (self.shared.tables.current(), self.shared.clock.now());
         let of = |(plant, row): (usize, &PlantRow)| {
@@ -301,7 +303,7 @@ impl Gateway {
         self.shared.tables.current().settings.timeouts.drain
     }
 
-    /// The sockets that listen, those of the operator's listener included, to be handed to another process.
+    /// The listening sockets, with that of the admin listener, to be handed to another process.
     pub fn listeners(&self) -> &[ListeningSocket] {
         &self.listeners
     }
@@ -312,8 +314,8 @@ impl Gateway {
     }
 
     /// [Drains](Self::drain) a gateway whose sockets another process accepts from. The operator's listener is given up at once.
-    /// Idle connections have `grace` to send one more request, whose answer ends them: a client that sends in the moment in
-    /// which an idle connection is ended would lose its request.
+    /// An idle connection may send one more request within `grace`, whose answer ends it: if it were ended at once, a client
+    /// that sends at that moment would lose its request.
     pub fn hand_over(mut self, grace: Duration, timeout: Duration) -> bool {
         self.is_replaced = true;
         if let Some(operator) = &mut self.operator {
@@ -342,7 +344,7 @@ impl Gateway {
         self.shared.mailboxes.iter().for_each(|mailbox| mailbox.post(Message::Drain));
     }
 
-    /// Waits until no client is connected. False if that takes longer than until `deadline`.
+    /// Waits until no client is connected. False if some still are at `deadline`.
     fn wait_for_clients(&self, deadline: Instant) -> bool {
         while self.client_connections() > 0 && Instant::now() < deadline {
             thread::sleep(Duration::from_millis(5));
@@ -359,7 +361,7 @@ impl Gateway {
         self.listeners.clear();
         self.shared.mailboxes.iter().for_each(|mailbox| mailbox.post(Message::Stop));
         for thread in self.threads.drain(..) {
-            // A panic was reported by the thread itself; nothing is left to do here.
+            // A panic was already reported by the thread.
             let _ = thread.join();
         }
         let tables = self.shared.tables.current();
@@ -367,14 +369,14 @@ impl Gateway {
         tables.traces.iter().for_each(|traces| traces.finish());
         self.pusher.iter().for_each(MetricsPusher::stop);
         self.shed.iter().for_each(KernelShed::stop);
-        // Connections that were given to a thread that had stopped are closed here.
+        // Connections that were handed to a thread after it had stopped are closed here.
         self.shared.mailboxes.iter().for_each(|mailbox| mailbox.clear());
         self.ticker.stop();
         if let Some(operator) = &mut self.operator {
             operator.stop();
         }
         for path in self.own_paths.drain(..).filter(|_| !self.is_replaced) {
-            // Somebody may have removed it.
+            // Somebody may have removed the socket's file already.
             let _ = std::fs::remove_file(path);
         }
     }

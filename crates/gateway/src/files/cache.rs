@@ -1,16 +1,17 @@
-//! What is known of files: small contents, header lines, and when each file was last compared with the disk.
+//! What a thread knows of files: small contents, header lines, and when each file was last compared with the disk.
 //!
-//! Entries live in two generations. Each use moves an entry into the young one. When that reaches half of the budget it
-//! becomes the old one, and the entries of the former old generation are dropped: an entry goes when it was not used for
-//! a generation. That bounds the memory and keeps the entries in use, without the linked list that exact
-//! least-recently-used order updates at each hit. A scan over many files costs one generation, no more.
+//! Entries live in two generations. Each use moves an entry into the young one. When the young generation reaches half of the
+//! budget it becomes the old one, and the entries of the former old generation are dropped. So an entry is dropped if it was
+//! not used for a generation. This bounds the memory and keeps the entries in use, without the linked list that exact
+//! least-recently-used order updates at each hit. A scan over many files displaces one generation at most.
 
 use super::resource::Resource;
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::time::Instant;
 
-/// What an entry costs besides its content: places in the maps, key, allocations. It also bounds entries without content.
+/// What an entry costs besides its content: places in the maps, key, allocations. This also bounds the number of entries
+/// without content.
 const ENTRY_OVERHEAD_BYTES: usize = 512;
 
 type Generation = HashMap<Box<[u8]>, (Instant, Rc<Resource>)>;

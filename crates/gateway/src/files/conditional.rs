@@ -6,7 +6,7 @@
 use super::FileFields;
 use super::resource::Variant;
 
-/// What the preconditions say.
+/// The result of the preconditions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Precondition {
     Holds,
@@ -14,7 +14,7 @@ pub(super) enum Precondition {
     Fails,
 }
 
-/// Decides for GET and HEAD.
+/// Evaluates the preconditions of a GET or HEAD.
 pub(super) fn evaluate(fields: &FileFields<'_>, variant: &Variant) -> Precondition {
     let unchanged = match (fields.if_match.as_deref(), fields.if_unmodified_since.and_then(seconds)) {
         (Some(tags), _) => any(tags, |tag| tag == variant.etag),

@@ -23,7 +23,7 @@ impl Coding {
     }
 }
 
-/// The name of the original of what has the name of a compressed copy; any other name as it is.
+/// The name of the original, if this is the name of a compressed copy; otherwise the name unchanged.
 pub(super) fn without_codings(name: &[u8]) -> &[u8] {
     let without = |coding: Coding| {
         let (original, ending) = name.split_at_checked(name.len().checked_sub(coding.names().1.len())?)?;
@@ -32,7 +32,7 @@ pub(super) fn without_codings(name: &[u8]) -> &[u8] {
     Coding::ALL.into_iter().find_map(without).map_or(name, without_codings)
 }
 
-/// The place of the original, without a coding, among the weights; before it are those of [`Coding::ALL`].
+/// The place of the original, which has no coding, among the weights; the weights of [`Coding::ALL`] come before it.
 const IDENTITY: usize = 3;
 
 /// The number of the variant to send. `variants` are coding and size; the first is the original (no coding). If no variant
@@ -54,7 +54,7 @@ fn parse(accept: &str) -> [u16; 4] {
     for element in accept.split(',') {
         let mut parts = element.split(';').map(str::trim);
         let name = parts.next().unwrap_or_default();
-        // A weight that cannot be read is taken for a refusal, to be careful.
+        // A weight that cannot be read counts as a refusal, to be careful.
         let weight = Some(parts.next().map_or(Some(1000), parse_weight).unwrap_or(0));
         let is = |known: &&str| name.eq_ignore_ascii_case(known);
         match ["br", "zstd", "gzip", "identity", "x-gzip"].iter().position(is) {

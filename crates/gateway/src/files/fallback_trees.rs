@@ -1,13 +1,13 @@
 //! Which trees belong together: a file that one tree lacks is served from the next.
 //!
-//! `plimsoll adapt` writes `manifest.json` beside its trees, which lists them from lowest to highest quality. A tree may
-//! lack files: pages that were cut, and with `--sparse` all files that are the same in the next tree. Where a name beneath
-//! one tree leads nowhere, the same name beneath the next tree counts.
+//! `plimsoll adapt` writes `manifest.json` beside its trees, which lists them from lowest to highest quality. A tree may lack
+//! files: pages that were cut, and with `--sparse` all files that are the same in the next tree. If a name does not exist
+//! beneath one tree, the same name is looked for beneath the next tree.
 //!
-//! Only the order of the trees is read: which files are missing the disk says, and never wrongly. The manifest is looked
-//! for when a name leads nowhere, at most once per [`REVALIDATE`], and it is read again when it has changed or been
-//! replaced (`adapt` replaces the whole folder). A folder without a manifest, or with a foreign file of that name, has no
-//! trees and no fallback.
+//! Only the order of the trees is read from the manifest; the disk shows which files are missing. The manifest is looked for
+//! when a name does not exist, at most once per [`REVALIDATE`], and it is read again when it has changed or been replaced
+//! (`adapt` replaces the whole folder). A folder without a manifest, or with a foreign file of that name, has no trees and no
+//! fallback.
 
 use super::REVALIDATE;
 use super::resource::Stamp;
@@ -20,16 +20,16 @@ use std::ops::RangeInclusive;
 use std::time::Instant;
 
 const MANIFEST: &[u8] = b"manifest.json";
-/// The versions of the manifest whose order of trees is understood; the second says more about images and the site.
+/// The versions of the manifest whose order of trees is understood; version 2 adds facts about images and the site.
 const VERSIONS: RangeInclusive<u64> = 1..=2;
-/// A longer manifest is not read: that would hold up the thread.
+/// The longest manifest that is read, since reading holds up the thread.
 const MOST_BYTES: u64 = 16 << 20;
 
 #[derive(Debug, Default)]
 pub(super) struct Order {
     /// The trees' names with the final slash, from lowest to highest quality.
     trees: Vec<Vec<u8>>,
-    /// The manifest as it was read.
+    /// The stamp of the manifest that was read.
     stamp: Option<Stamp>,
     looked: Option<Instant>,
 }
@@ -42,7 +42,7 @@ impl Order {
         Some([self.trees.get(at + 1)?, &name[self.trees[at].len()..]].concat())
     }
 
-    /// The root leads elsewhere.
+    /// Forgets the order, since the root leads to another folder.
     pub(super) fn forget(&mut self) {
         *self = Order::default();
     }
@@ -59,7 +59,7 @@ impl Order {
                     *self = Order { trees: read(file).unwrap_or_default(), stamp, looked: self.looked };
                 }
             }
-            // Another error, such as a lack of descriptors, says nothing about the trees.
+            // Any other error, such as a lack of descriptors, says nothing about the trees.
             Err(Errno::NOENT) => *self = Order { looked: self.looked, ..Order::default() },
             Err(_) => {}
         }
@@ -78,7 +78,7 @@ fn read(file: File) -> Option<Vec<Vec<u8>>> {
     trees.map(|entry| entry["tree"].as_str().filter(|tree| is_folder(tree))).map(prefix).collect()
 }
 
-/// Whether a name is one folder of the root: nothing else in a manifest may become part of a path.
+/// Whether the name is that of one folder of the root; nothing else in a manifest may become part of a path.
 fn is_folder(tree: &str) -> bool {
     !tree.is_empty() && !tree.starts_with('.') && !tree.contains(['/', '\0'])
 }

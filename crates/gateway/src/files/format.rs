@@ -2,7 +2,7 @@
 //!
 //! `plimsoll adapt` writes a WebP beside an image: `photo.jpg.webp`; an operator may put an AVIF there too. The smallest one
 //! whose type the client *names* in `accept` is sent, under the image's own address. `image/*` and `*/*` do not count: old
-//! browsers and programs send them and cannot read what is new.
+//! browsers and programs send them and cannot read new formats.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Format {

@@ -6,11 +6,11 @@
 //! **Small files** (up to [`SMALL_FILE_BYTES`]) are served from memory, with header lines made once. That takes 7 us of
 //! CPU a request, nginx's sendfile 12, a pool of blocking threads 84.
 //!
-//! **Following the disk.** An entry is compared with the disk by a new open and fstat, at most once per [`REVALIDATE`];
-//! every request that comes later than that sees a change. The whole path is resolved each time, and the root once a
-//! second, so that `current -> releases/42` may be switched under load; inotify misses that, and network file systems. A
-//! stamp of size and times can miss a second write within the clock's tick: content read within two seconds of its last
-//! change is therefore read again (see [`resource`]).
+//! **Following the disk.** An entry is compared with the disk by a new open and fstat, at most once per [`REVALIDATE`]; every
+//! later request sees the change. The whole path is resolved each time, and the root once a second, so that `current ->
+//! releases/42` may be switched under load; inotify misses such a switch, and changes on network file systems. A stamp of size
+//! and times can miss a second write within the clock's tick: content read within two seconds of its last change is therefore
+//! read again (see [`resource`]).
 //!
 //! **Large files** are read in line, 64 to 128 KiB a turn ([`FileSlice::read`]), and not by a blocking pool. A read from
 //! the page cache is a copy of about 10 us, cheaper than waking another thread, and the kernel reads ahead of a sequential
@@ -123,7 +123,7 @@ impl Files {
         })
     }
 
-    /// Answers one request. Reads small files and metadata in line; never waits for anything but the disk.
+    /// Answers one request. Reads small files and metadata on the caller's thread; waits only for the disk.
     pub(crate) fn respond(&mut self, now: Instant, request: &FileRequest<'_>) -> FileResponse {
         match request.method {
             "GET" | "HEAD" => {}
@@ -138,8 +138,8 @@ impl Files {
             self.forget();
         }
         let mut response = self.look_up(now, request, &relative);
-        // A tree that was replaced a moment ago is empty: its name is looked up again before a request gets a 404. The next
-        // tree may be replaced during that look-up too.
+        // A tree that was just replaced is empty: its root is looked up again before a request gets a 404. The next tree may be
+        // replaced during that look-up too.
         while response.status == 404 && self.tree.look_again(now) {
             self.forget();
             response = self.look_up(now, request, &relative);
@@ -172,7 +172,7 @@ impl Files {
         response
     }
 
-    /// The resource from memory, or from disk where memory is older than [`REVALIDATE`].
+    /// The resource from memory, or from the disk if it was last compared longer than [`REVALIDATE`] ago.
     fn find(&mut self, now: Instant, relative: &[u8]) -> Result<Found, Errno> {
         let known = self.cache.get(relative);
         if let Some((checked, resource)) = &known
@@ -206,7 +206,7 @@ impl Files {
         let mut variant = resource.choose(&request.fields);
         let mut file = None;
         if variant.content.is_none() {
-            // The file may have changed since it was last compared: the headers must be those of the content that is sent.
+            // The file may have changed since it was last compared, and the headers must be those of the content that is sent.
             match variant.open(&self.tree) {
                 Ok((opened, same)) => {
                     file = Some(opened);
@@ -222,7 +222,7 @@ impl Files {
     }
 }
 
-/// RFC 9110, 13.2.2: preconditions first, then the range.
+/// Evaluates preconditions first and the range then (RFC 9110, 13.2.2).
 fn respond_with(request: &FileRequest<'_>, variant: &Variant, file: Option<std::fs::File>) -> FileResponse {
     let fields = &request.fields;
     match conditional::evaluate(fields, variant) {
@@ -246,7 +246,7 @@ fn respond_with(request: &FileRequest<'_>, variant: &Variant, file: Option<std::
     }
 }
 
-/// Adds the final slash to the name of a folder, without which the relative links of its page would lead elsewhere.
+/// Redirects to a folder's name with its final slash, without which the relative links of its page would lead elsewhere.
 ///
 /// The location is relative, since the client does not know the prefix of its level. It begins with `./`, so that no
 /// name can become `//host` or `scheme:`.
@@ -263,7 +263,7 @@ fn redirect(relative: &[u8], query: Option<&str>) -> FileResponse {
 fn status_of(error: Errno) -> u16 {
     match error {
         Errno::NOENT | Errno::NOTDIR | Errno::NAMETOOLONG | Errno::NXIO | Errno::INVAL => 404,
-        // These are a link that leaves the tree (XDEV), a link where none is followed (LOOP), and no permission.
+        // The name has a link that leaves the tree (XDEV), or a link where none is followed (LOOP), or may not be read.
         Errno::XDEV | Errno::LOOP | Errno::ACCESS | Errno::PERM => 403,
         Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::AGAIN => 503,
         _ => 500,

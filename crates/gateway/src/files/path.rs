@@ -9,7 +9,7 @@
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 use std::borrow::Cow;
 
-/// The name beneath the root; empty or with a slash at its end for a folder. The error is the status of the response.
+/// The name beneath the root; the name of a folder is empty or ends with a slash. The error is the status of the response.
 pub(super) fn normalize(raw: &str) -> Result<Cow<'_, [u8]>, u16> {
     let path = raw.strip_prefix('/').ok_or(400_u16)?.as_bytes();
     if is_plain(path) {
@@ -31,7 +31,7 @@ pub(super) fn normalize(raw: &str) -> Result<Cow<'_, [u8]>, u16> {
     Ok(Cow::Owned(name))
 }
 
-/// Whether the path is the name already: nothing is encoded, no segment is empty or begins with a dot.
+/// Whether the path already is the name: it has no encoding, no empty segment, and no segment that begins with a dot.
 fn is_plain(path: &[u8]) -> bool {
     let mut previous = b'/';
     path.iter().all(|&byte| {
@@ -42,7 +42,7 @@ fn is_plain(path: &[u8]) -> bool {
     })
 }
 
-/// By hand, since percent-encoding leaves a malformed `%` as it stands, and here that is a bad request.
+/// Decodes a segment by hand, since the percent-encoding library leaves a malformed `%` unchanged, which here is a bad request.
 fn decode(segment: &[u8], name: &mut Vec<u8>) -> Result<(), u16> {
     let mut rest = segment.iter();
     while let Some(&byte) = rest.next() {
@@ -72,7 +72,7 @@ fn check(segment: &[u8]) -> Result<(), u16> {
 /// RFC 3986's unreserved characters.
 const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// Percent-encodes one segment: everything but what is unreserved.
+/// Percent-encodes one segment: every character but the unreserved ones.
 pub(super) fn encode(segment: &[u8]) -> String {
     percent_encode(segment, UNRESERVED).to_string()
 }

@@ -1,7 +1,7 @@
 //! Byte ranges (RFC 9110, 14).
 //!
 //! One range is answered with 206. Several are answered with the whole (14.2): no browser needs them, and many overlapping
-//! ranges are an old attack. So is a field that cannot be read.
+//! ranges are an old attack. A field that cannot be read is answered with the whole, too.
 
 use std::ops::Range;
 
@@ -38,7 +38,7 @@ fn parse(field: &str, size: u64) -> Option<Selection> {
     Some(if range.start < range.end { Selection::Part(range) } else { Selection::Unsatisfiable })
 }
 
-/// A number of digits only; larger than any file if it does not fit.
+/// A number of digits only; if it does not fit the type, it counts as larger than any file.
 fn number(text: &str) -> Option<u64> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     digits.then(|| text.parse().unwrap_or(u64::MAX))

@@ -13,8 +13,8 @@ pub(crate) struct FileRequest<'a> {
     pub(crate) fields: FileFields<'a>,
 }
 
-/// The header fields that matter to files, filled in one pass over the headers. The lines of a list are one list (RFC 9110
-/// 5.3); of all other fields the first counts.
+/// The header fields that matter to files, filled in one pass over the headers. If a list has several lines, they count as one
+/// list (RFC 9110 5.3); if another field has several lines, the first counts.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FileFields<'a> {
     pub(crate) accept: Option<Cow<'a, str>>,
@@ -27,7 +27,7 @@ pub(crate) struct FileFields<'a> {
     pub(crate) range: Option<&'a str>,
 }
 
-/// A field that is sought.
+/// A field that the file server looks for.
 enum Sought<'f, 'a> {
     One(&'f mut Option<&'a str>),
     List(&'f mut Option<Cow<'a, str>>),
@@ -48,7 +48,7 @@ impl<'a> FileFields<'a> {
     }
 
     fn field(&mut self, name: &str) -> Option<Sought<'_, 'a>> {
-        // Lengths are compared first: most headers are none of these, and most lengths belong to one of them.
+        // Lengths are compared first: most headers are not looked for, and most lengths fit only one field.
         let (expected, field) = match name.len() {
             5 => ("range", Sought::One(&mut self.range)),
             6 => ("accept", Sought::List(&mut self.accept)),
@@ -67,7 +67,7 @@ impl<'a> FileFields<'a> {
 }
 
 impl<'a> Sought<'_, 'a> {
-    /// Takes one more line of it.
+    /// Takes one more line of the field.
     fn add(self, value: &'a str) {
         match self {
             Sought::One(field) => {

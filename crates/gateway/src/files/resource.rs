@@ -23,7 +23,7 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::rc::Rc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// No file system's clock in use has a longer tick (FAT has 2 s).
+/// Longer than the clock tick of any file system in use (FAT has 2 s).
 const SETTLE_SECONDS: i64 = 2;
 
 pub(super) enum Found {
@@ -45,7 +45,7 @@ pub(super) struct Variant {
     /// Whether the file had not changed for [`SETTLE_SECONDS`] when it was read.
     pub(super) settled: bool,
     pub(super) etag: String,
-    /// Header lines: validators first, then what describes the content.
+    /// Header lines: the validators first, then the fields that describe the content.
     pub(super) block: Rc<str>,
     /// How many bytes of the block are validators.
     pub(super) validators_length: usize,
@@ -80,7 +80,7 @@ impl Copied {
         }
     }
 
-    /// What its entity tag has besides the original's.
+    /// The part of its entity tag that the original's tag lacks.
     fn tag(self) -> String {
         match self {
             Copied::Not => String::new(),
@@ -90,17 +90,17 @@ impl Copied {
     }
 }
 
-/// What a representation is, apart from its content.
+/// A representation without its content.
 #[derive(Clone, Debug)]
 struct VariantKind {
     name: Rc<[u8]>,
     copied: Copied,
     content_type: ContentType,
-    /// The request's field on which the response depends.
+    /// The request field on which the choice of representation depends.
     varies: Option<&'static str>,
 }
 
-/// What changes when a file changes. The time of status change reveals a copy that kept size and modification time.
+/// What changes when a file changes. The time of status change shows a change that kept the size and the modification time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stamp {
     device: u64,
@@ -166,7 +166,7 @@ pub(super) fn load(tree: &Tree, name: &[u8], known: Option<&Rc<Resource>>) -> Re
         }
         "accept"
     };
-    // Before what is known: the copy of a page stays as it is when the page becomes a program.
+    // The check comes before the comparison with `known`: a page's copy does not change when the page becomes a program.
     if is_source(tree, name, &opened[0].file) {
         return Err(Errno::NOENT);
     }
@@ -218,7 +218,7 @@ fn is_source(tree: &Tree, name: &[u8], file: &File) -> bool {
     })
 }
 
-/// As much of a file as is kept of a small one.
+/// As many bytes of a file as are kept of a small one.
 fn read_head(file: &File) -> Vec<u8> {
     let mut head = vec![0; SMALL_FILE_BYTES as usize];
     let read = file.read_at(&mut head, 0).unwrap_or(0);
@@ -264,7 +264,7 @@ impl Resource {
     fn is_still(&self, seen: &[Opened]) -> bool {
         seen.len() == self.variants.len()
             && self.variants.iter().zip(seen).all(|(variant, seen)| {
-                // A small file without content changed while it was read, and is read again.
+                // If a small file has no content here, it changed while it was read, and is read again.
                 let is_complete = variant.content.is_some() || variant.size() > SMALL_FILE_BYTES;
                 let is_same = variant.kind.copied == seen.copied && variant.kind.name == seen.name;
                 variant.settled && is_complete && is_same && variant.stamp == seen.stamp
@@ -300,7 +300,7 @@ impl Variant {
         Variant { kind, stamp, settled, etag, block: block.into(), validators_length, content: None }
     }
 
-    /// Opens the file to be read from disk. If the file has changed, the variant that is returned describes the new file.
+    /// Opens the file to read it from disk. If the file has changed, the returned variant describes the new file.
     pub(super) fn open(self: &Rc<Self>, tree: &Tree) -> Result<(File, Rc<Variant>), Errno> {
         let file = tree.open_name(&self.kind.name)?;
         let (stamp, is_folder) = Stamp::of(&file)?;

@@ -15,10 +15,10 @@ pub(crate) struct FileResponse {
     pub(crate) status: u16,
     /// The header fields, without `date`, `connection` and `content-length`.
     pub(crate) headers: FileHeaders,
-    /// The `content-length` to send, for HEAD that of the body that GET would have; `None` for 204 and 304.
+    /// The `content-length` to send; a HEAD sends that of the GET. `None` for 204 and 304.
     pub(crate) content_length: Option<u64>,
     pub(crate) body: FileBody,
-    /// The name of what answers, where a tree lacks what was asked for and a higher tree has it.
+    /// The name of the file in a higher tree, if the requested tree lacks it.
     pub(crate) above: Option<Vec<u8>>,
 }
 
@@ -77,13 +77,13 @@ impl FileSlice {
         self.remaining
     }
 
-    /// The next `count` bytes count as read.
+    /// Counts the next `count` bytes as read.
     pub(crate) fn skip(&mut self, count: usize) {
         self.offset += count as u64;
         self.remaining = self.remaining.saturating_sub(count as u64);
     }
 
-    /// The last `count` bytes that were read are read once more.
+    /// Takes back the last `count` bytes that were read, so that they are read again.
     pub(crate) fn unread(&mut self, count: usize) {
         self.offset -= count as u64;
         self.remaining += count as u64;
@@ -145,7 +145,7 @@ impl FileResponse {
         FileResponse::of(200, variant, variant.block.len())
     }
 
-    /// The whole file, or a part. A part that is the whole file is a 206 too: players find out so whether they may seek.
+    /// The whole file, or a part. A part that is the whole file also gets 206, by which players find out whether they may seek.
     pub(super) fn content(variant: &Variant, file: Option<File>, part: Option<Range<u64>>) -> Self {
         let size = variant.size();
         let Range { start, end } = part.clone().unwrap_or(0..size);

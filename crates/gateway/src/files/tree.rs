@@ -1,9 +1,9 @@
 //! A content tree: opening names beneath an open root.
 //!
-//! Linux's `openat2` with `RESOLVE_BENEATH` resolves the whole name in the kernel and fails (`EXDEV`) where the name
-//! would leave the root: by `..`, by an absolute link, or by a link that climbs too far. Checking and opening are one
-//! step, so that a folder replaced by a link in between gains nothing. The portable way, `canonicalize` and compare, has
-//! that gap. Size and times come from the file that was opened, never from its name a second time.
+//! Linux's `openat2` with `RESOLVE_BENEATH` resolves the whole name in the kernel and fails (`EXDEV`) where the name would
+//! leave the root: by `..`, by an absolute link, or by a link that climbs too far. Checking and opening are one step, so that a
+//! folder replaced by a link in between gains nothing. The portable way, to `canonicalize` and compare, leaves time between the
+//! two steps. Size and times come from the file that was opened, never from its name a second time.
 //!
 //! Where the kernel or a container's filter has no `openat2`, names are walked folder by folder with `O_NOFOLLOW`. That
 //! is as safe, but follows no link at all. An absolute link counts as leaving the tree even if it leads back into it;
@@ -23,7 +23,7 @@ const FOLDER: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEX
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Confinement {
-    /// The kernel confines them.
+    /// The kernel keeps names beneath the root.
     Kernel,
     /// Each folder is opened in turn, and no link is followed.
     Walk,

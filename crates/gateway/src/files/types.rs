@@ -1,13 +1,13 @@
 //! Content types by file name.
 //!
-//! The table has the types of files that web sites hold, after the IANA registry and nginx's `mime.types`. Text is
-//! announced as UTF-8, as every tool writes it today. A page that states its encoding itself is served without a charset,
-//! since the header would override the page. A JPEG or WebP that is named as another image is announced as what it is:
-//! `plimsoll adapt` writes photographs so that were PNG or GIF.
+//! The table has the types of files that web sites hold, after the IANA registry and nginx's `mime.types`. Text is announced as
+//! UTF-8, as every tool writes it today. A page that states its encoding itself is served without a charset, since the header
+//! would override the page. A JPEG or WebP that has the name of another image format is announced by its content: `plimsoll
+//! adapt` stores photographs so under their PNG or GIF names.
 
 use imagesize::ImageType;
 
-/// What the ending of a name says about the content.
+/// What the ending of a file name says about the content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ContentType {
     pub(super) text: &'static str,
@@ -21,7 +21,7 @@ impl ContentType {
         ContentType { text: if self.is_page() { "text/html" } else { self.text }, ..self }
     }
 
-    /// The type of an image with these first bytes, where they say another one than its name.
+    /// The type by the first bytes of an image, if they are of another format than its name.
     pub(super) fn of_content(self, head: &[u8]) -> ContentType {
         let text = match imagesize::image_type(head) {
             Ok(ImageType::Jpeg) => "image/jpeg",
@@ -31,7 +31,7 @@ impl ContentType {
         ContentType { text, ..self }
     }
 
-    /// Whether it is that of an image whose name may be another format's.
+    /// Whether this is the type of an image, whose content may have another format than its name.
     pub(super) fn is_picture(self) -> bool {
         matches!(self.text, "image/png" | "image/gif")
     }
@@ -66,7 +66,7 @@ pub(super) fn of(name: &[u8]) -> ContentType {
 
 /// The endings of each type. The commonest types come first: the table is searched in order, once per change of a file.
 const COMPRESSIBLE: &[(&str, &str)] = &[
-    // Where a program makes a page at full quality, a content tree has a page of the same name.
+    // If a program makes a page at full quality, a content tree has a page under the program's name.
     ("html htm php phtml cgi asp aspx jsp", "text/html; charset=utf-8"),
     ("css", "text/css; charset=utf-8"),
     ("js mjs", "text/javascript; charset=utf-8"),

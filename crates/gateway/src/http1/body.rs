@@ -15,7 +15,7 @@ use std::ops::Range;
 pub const MAX_CHUNK_LINE: u32 = 256;
 /// The most bytes of trailers.
 pub const MAX_TRAILERS: u32 = 8192;
-/// The length of the empty line behind them.
+/// The length of the empty line behind the trailers.
 const LAST_LINE: u32 = 2;
 
 /// How the end of a body is known.
@@ -49,7 +49,7 @@ pub struct Taken {
 #[derive(Clone, Debug)]
 pub struct Decoder<'a> {
     state: DecoderState,
-    /// Fields that no trailer may name.
+    /// The names of fields that no trailer may have.
     reserved: Reserved<'a>,
 }
 
@@ -87,15 +87,15 @@ impl<'a> Decoder<'a> {
         Decoder { state, reserved: Reserved::default() }
     }
 
-    /// A request's body. Extensions of chunks are refused: no client needs them, and servers differ in where they end.
-    /// Trailers named like one of `fields` are refused too: a server that merges trailers into the head would take them for
-    /// these.
+    /// Decodes a request's body. Extensions of chunks are refused: no client needs them, and servers differ in where they end.
+    /// Trailers with the name of one of `fields` are refused too: a server that merges trailers into the head would take them
+    /// for these fields.
     pub fn of_request(self, fields: &'a [(String, String)]) -> Self {
         Decoder { reserved: Reserved { fields, of_a_request: true, ..self.reserved }, ..self }
     }
 
-    /// Trailers of these names are refused, since the head's fields of these names are dropped or replaced. `own` is the
-    /// gateway's, written for clients with a certificate alone.
+    /// Refuses trailers of these names, because the head's fields of these names are dropped or replaced. `own` is the
+    /// gateway's own field, which is written only for clients with a certificate.
     pub fn without(self, dropped: &'a [String], own: Option<&'a str>) -> Self {
         Decoder { reserved: Reserved { dropped, own, ..self.reserved }, ..self }
     }
@@ -134,7 +134,7 @@ impl<'a> Decoder<'a> {
         self.advance_while(input, |_, _| true)
     }
 
-    /// The same up to the first trailer. Where there is none, the last line belongs to what is taken.
+    /// Takes bytes as `advance` does, but only up to the first trailer. If there is no trailer, the last line is taken too.
     pub(crate) fn advance_to_trailers(&mut self, input: &[u8]) -> Result<Taken, Refusal> {
         self.advance_while(input, |own, next| match &own.state {
             DecoderState::Trailers(trailers) => trailers.total == 0 && next == b'\r',
@@ -152,8 +152,8 @@ impl<'a> Decoder<'a> {
         Ok(taken)
     }
 
-    /// Takes bytes up to the end of the next piece of payload, or up to the trailers: at least one, unless the input is empty
-    /// or the body done.
+    /// Takes bytes up to the end of the next piece of payload, or up to the trailers: at least one byte, unless the input is
+    /// empty or the body has ended.
     pub fn step(&mut self, input: &[u8]) -> Result<BodyStep, Refusal> {
         let mut at = 0;
         while at < input.len() {
@@ -295,9 +295,10 @@ impl Trailers {
         Ok(false)
     }
 
-    /// A recipient may merge trailers into the head, so that no trailer may change framing or routing.
+    /// A server may merge trailers into the head, so no trailer may change framing or routing.
     fn check_name(&self, reserved: Reserved<'_>) -> Result<(), Refusal> {
-        // A longer name is compared by its beginning and its length, which refuses too many names and never too few.
+        // A longer name is compared by its beginning and its length, which may refuse a harmless name but never passes a
+        // reserved one.
         let known = self.name_length.min(self.name.len());
         let fields = reserved.fields.iter().map(|(name, _)| name).chain(reserved.dropped).map(String::as_str);
         let is_reserved = fields.chain(reserved.own).any(|name| {
@@ -317,8 +318,8 @@ impl Trailers {
     }
 }
 
-/// Whether a field says who asks, for what, or how a body is to be read (RFC 9110 6.5.1): a server that merges trailers into
-/// the head would take it for one that was seen here when the request was classified.
+/// Whether a field states who asks, for what, or how a body is to be read (RFC 9110 6.5.1): a server that merges trailers into
+/// the head would take it for a field that was seen here when the request was classified.
 fn is_of_the_head(name: &[u8]) -> bool {
     const NAMES: [&[u8]; 14] = [
         b"authorization",

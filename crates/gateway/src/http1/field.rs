@@ -1,4 +1,4 @@
-//! Field lines: what a proxy must know by name, and lists in their values.
+//! Field lines: the names that a proxy must know, and lists in values.
 
 use super::{Refusal, Span};
 use plimsoll_core::processes::PlaceLoad;
@@ -16,7 +16,7 @@ pub struct Field {
 /// The names that mean something to the proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldKind {
-    /// Passed on unread.
+    /// Passed on without a look at the value.
     Other,
     /// `Host`: written anew.
     Host,
@@ -87,7 +87,7 @@ pub fn is_set_by_proxies(name: &str) -> bool {
     )
 }
 
-/// What a field of this name means in a message: one that is known, but named with an underscore, is hop by hop.
+/// The kind of a field by its name in a message: a known name with an underscore makes the field hop by hop.
 pub(crate) fn kind_as_named(name: &[u8]) -> FieldKind {
     match kind_of(name) {
         FieldKind::Other => FieldKind::Other,
@@ -96,7 +96,7 @@ pub(crate) fn kind_as_named(name: &[u8]) -> FieldKind {
     }
 }
 
-/// Whether a server behind CGI takes two names for one: in any case, and with an underscore for a dash.
+/// Whether a server behind CGI takes these two names for the same name: in any case, and with an underscore for a dash.
 pub(crate) fn is_alike(a: &[u8], b: &[u8]) -> bool {
     let plain = |&byte: &u8| if byte == b'_' { b'-' } else { byte.to_ascii_lowercase() };
     a.len() == b.len() && a.iter().map(plain).eq(b.iter().map(plain))
@@ -159,8 +159,8 @@ pub(crate) struct Lengths {
     pub chunked: bool,
 }
 
-/// Reads `Content-Length` and `Transfer-Encoding`. Whatever two parsers could read differently is an error: both fields,
-/// a field that occurs twice (even with the same value), signs, lists, blanks, any coding but `chunked`.
+/// Reads `Content-Length` and `Transfer-Encoding`. Anything that two parsers could read differently is an error: both fields, a
+/// field that occurs twice (even with the same value), signs, lists, blanks, any coding but `chunked`.
 pub(crate) fn read_lengths(head: &[u8], fields: &[Field]) -> Result<Lengths, Refusal> {
     let mut lengths = Lengths::default();
     for field in fields {
@@ -199,7 +199,7 @@ pub(crate) fn parse_decimal(value: &[u8]) -> Option<u64> {
     Some(value.iter().fold(0, |sum, digit| sum * 10 + u64::from(digit - b'0')))
 }
 
-/// The value of the first field of this name, any case, that is passed on.
+/// The value of the first passed-on field of this name, in any case.
 pub(crate) fn find<'a>(head: &'a [u8], fields: &[Field], name: &str) -> Option<&'a [u8]> {
     let is_named = |field: &&Field| {
         field.kind != FieldKind::HopByHop && field.name.of(head).eq_ignore_ascii_case(name.as_bytes())

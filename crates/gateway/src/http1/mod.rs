@@ -1,11 +1,11 @@
 //! HTTP/1.1 on the wire: heads, bodies and their framing, as pure functions over bytes.
 //!
-//! In: bytes as they came. Out: heads as ranges of those bytes, the framing of bodies, or a [`Refusal`]. Nothing here
-//! reads a socket or a clock. Requests and responses are read with the same strictness: a request is smuggled exactly
-//! where two parsers differ, so that whatever could be read in two ways is refused and never repaired. Each check says
-//! how the refused form can be exploited.
+//! In: bytes as they came. Out: heads as ranges of those bytes, the framing of bodies, or a [`Refusal`]. Nothing here reads a
+//! socket or a clock. Requests and responses are read with the same strictness: requests are smuggled where two parsers differ,
+//! so any form that could be read in two ways is refused and never repaired. Each check states how the refused form can be
+//! exploited.
 //!
-//! Not here: what becomes of a message, and which fields a proxy adds (`request/`).
+//! Not here: what is done with a message, and which fields a proxy adds (`request/`).
 
 pub mod body;
 pub mod field;
@@ -18,7 +18,7 @@ pub(crate) mod write;
 /// Why a message is refused: the status to answer with, and a short text for the body and the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// The status code for the client. The refusal of an upstream's message is always answered with 502.
+    /// The status code for the client. If an upstream's message is refused, the client always gets 502.
     pub status: u16,
     /// What was wrong, for the response's body.
     pub why: &'static str,
@@ -33,7 +33,7 @@ impl Refusal {
     }
 }
 
-/// A range of the buffer that holds a head. Ranges, not slices, so that the buffer may move while a request waits.
+/// A range of the buffer that holds a head. It is a range and not a slice, so that the buffer may move while a request waits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Span {
     start: u32,

@@ -20,7 +20,7 @@ pub struct RequestHead {
     /// Path and query in origin form. Empty stands for `/` (absolute form without a path).
     pub target: Span,
     pub path: Span,
-    /// The path in its normal form, where it is spelled in another one.
+    /// The path in normal form, if it is spelled in another form.
     normal_path: Option<String>,
     /// Host and port, from the target if the target has them, otherwise from `Host`. Empty if an HTTP/1.0 request has no host.
     pub authority: Span,
@@ -34,20 +34,20 @@ pub struct RequestHead {
     pub upgrade: bool,
     /// `HEAD`: the response has no body.
     pub is_head: bool,
-    /// The client takes trailers, as gRPC's clients say; a stream's alone.
+    /// Whether the client accepts trailers, as gRPC clients say; only on a stream.
     pub takes_trailers: bool,
 }
 
-/// A head whose parts came one by one, as those of a stream do: ranges of a buffer, behind which its fields are.
+/// A head whose parts came one by one, as a stream's do: ranges of a buffer that holds the parts and then the fields.
 #[derive(Clone, Copy, Debug)]
 pub struct HeadParts {
     /// How many bytes the parts and the fields take.
     pub length: usize,
     pub method: Span,
     pub target: Span,
-    /// Empty if the client did not say.
+    /// The authority; empty if the client did not state it.
     pub authority: Span,
-    /// Whether the message goes on behind its head.
+    /// Whether a body follows the head.
     pub has_body: bool,
     /// Whether the client asks for another protocol.
     pub switches: bool,
@@ -60,7 +60,7 @@ impl RequestHead {
         let mut parsed = httparse::Request::new(&mut []);
         match parsed.parse_with_uninit_headers(head, &mut storage) {
             Ok(httparse::Status::Complete(length)) if length == head.len() => self.length = length,
-            // Two parsers read a head differently that does not end where the scan found its end.
+            // If httparse finds another end of the head than the scan did, two parsers read the head differently.
             Ok(_) => return Err(Refusal::bad("the request head is malformed")),
             Err(error) => return Err(refusal_of(error, head)),
         }
@@ -81,7 +81,8 @@ impl RequestHead {
         Ok(())
     }
 
-    /// Reads a stream's head, whose fields are in [`fields`](Self::fields) already. It is held to what a text is held to.
+    /// Reads a stream's head, whose fields are in [`fields`](Self::fields) already. It must pass the same checks as a head in
+    /// text.
     pub fn take(&mut self, head: &[u8], parts: HeadParts) -> Result<(), Refusal> {
         (self.length, self.method, self.version) = (parts.length, parts.method, Version::Http2);
         self.is_head = self.method.of(head) == b"HEAD";
@@ -132,7 +133,7 @@ impl RequestHead {
     fn check_method(&self, head: &[u8]) -> Result<(), Refusal> {
         match self.method.of(head) {
             b"TRACE" => Err(Refusal::with(405, "TRACE is not supported")),
-            // On a stream it has no path, which is not what is wrong with it.
+            // On a stream CONNECT has no path, but a missing path is not the fault to report.
             b"CONNECT" => Err(Refusal::with(501, "CONNECT is not supported")),
             method if method.iter().any(u8::is_ascii_lowercase) => {
                 Err(Refusal::bad("a method is written in capital letters"))
@@ -143,8 +144,8 @@ impl RequestHead {
 
     fn read_target(&mut self, head: &[u8], target: Span) -> Result<(), Refusal> {
         let text = target.of(head);
-        // Visible characters; httparse has seen that what is not ASCII is UTF-8, which clients send and servers read. Clients
-        // never send a fragment: one that is sent is meant to be read in two ways.
+        // Characters must be visible; httparse has checked that non-ASCII bytes are UTF-8, which clients send and servers read.
+        // Clients never send a fragment: one that is sent is meant to be read in two ways.
         if text.iter().any(|&b| b < 0x21 || b == 0x7f || b == b'#') {
             return Err(Refusal::bad("the request target has a character that must be percent-encoded"));
         }
@@ -172,7 +173,7 @@ impl RequestHead {
 
     /// Absolute form, as sent to a proxy: its authority overrides `Host` (RFC 9112 3.2.2).
     fn read_absolute(&mut self, text: &[u8], target: Span) -> Result<(), Refusal> {
-        // What the connection speaks is known from it, and not from what its client writes.
+        // The protocol is known from the connection, and not from the scheme that its client writes.
         const SCHEMES: [&[u8]; 2] = [b"http://", b"https://"];
         let begins =
             |scheme: &&[u8]| text.get(..scheme.len()).is_some_and(|own| own.eq_ignore_ascii_case(scheme));
@@ -206,7 +207,8 @@ impl RequestHead {
                 return Err(Refusal::bad("the Host field is malformed"));
             }
             Some(host) if self.authority.is_empty() => self.authority = host,
-            // An absolute target overrides Host (RFC 9112 3.2.2); a stream's two must agree (RFC 9113 8.3.1).
+            // An absolute target overrides Host (RFC 9112 3.2.2); the authority and Host of a stream must agree (RFC 9113
+            // 8.3.1).
             Some(host)
                 if self.version == Version::Http2
                     && !host.of(head).eq_ignore_ascii_case(self.authority.of(head)) =>
@@ -253,7 +255,7 @@ impl RequestHead {
         };
         let mut wanted = false;
         for line in self.fields.iter().filter(|field| field.kind == FieldKind::Upgrade) {
-            // h2c would tunnel requests past every check made here.
+            // With h2c a client could send requests that pass no check made here.
             if field::list(line.value.of(head)).any(|protocol| protocol.eq_ignore_ascii_case(b"h2c")) {
                 wanted = false;
                 break;
@@ -267,7 +269,7 @@ impl RequestHead {
             && !self.is_head;
     }
 
-    /// The first field of this name, any case. What `Connection` names is not passed on, so that it is not there.
+    /// The first field of this name, any case. A field that `Connection` names is not passed on, so it is not found.
     pub fn field<'a>(&self, head: &'a [u8], name: &str) -> Option<&'a [u8]> {
         field::find(head, &self.fields, name)
     }
@@ -290,7 +292,7 @@ fn refusal_of(error: httparse::Error, head: &[u8]) -> Refusal {
     }
 }
 
-/// Whether the request line ends in a well-formed version; an unsupported one, since this one was refused.
+/// Whether the request line ends in a well-formed version. It is then an unsupported one, since httparse has refused it.
 fn names_other_version(head: &[u8]) -> bool {
     let line = head.split(|&b| b == b'\r').next().unwrap_or_default();
     let mut words = line.split(|&b| b == b' ').skip(2);

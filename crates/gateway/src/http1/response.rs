@@ -1,5 +1,5 @@
-//! An upstream's response head, read as strictly as a request's: a response that two parsers read differently poisons
-//! its connection, and with it the response of the next client.
+//! An upstream's response head, read as strictly as a request's: if two parsers read a response differently, the next client on
+//! the connection may get a part of it as its own response.
 
 use super::body::Framing;
 use super::field::{self, Field, FieldKind};
@@ -17,9 +17,9 @@ pub struct ResponseHead {
     pub version: Version,
     pub fields: Vec<Field>,
     pub framing: Framing,
-    /// `Content-Length` as sent; also where there is no body (`HEAD`, 304).
+    /// `Content-Length` as sent; even if there is no body (`HEAD`, 304).
     pub content_length: Option<u64>,
-    /// The connection can serve another request once this response ended.
+    /// Whether the connection can serve another request after this response.
     pub keep_alive: bool,
 }
 

@@ -3,7 +3,7 @@
 use super::field::is_alike;
 use super::write::write_field;
 
-/// What is done to the fields of a message: some are dropped, then lines are added.
+/// Rules that change the fields of a message: some fields are dropped, then lines are added.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HeaderRules {
     dropped: Vec<String>,
@@ -12,15 +12,15 @@ pub struct HeaderRules {
 }
 
 impl HeaderRules {
-    /// Drops every field of these names, then adds these fields. A field that is to be set is in both lists. All names are
-    /// in lower case; names and values must be ones that HTTP allows.
+    /// Drops every field of the names in `dropped`, then adds the fields in `added`. A field that is to be replaced is in both
+    /// lists. All names are in lower case; names and values must be valid in HTTP.
     pub fn new(dropped: Vec<String>, added: Vec<(String, String)>) -> Self {
         let mut lines = Vec::new();
         added.iter().for_each(|(name, value)| write_field(&mut lines, name.as_bytes(), value.as_bytes()));
         HeaderRules { dropped, added, lines }
     }
 
-    /// These rules, and then `own`, which are applied to what these made of the message.
+    /// These rules, followed by `own`, which apply to the result of these.
     pub fn followed_by(&self, own: &HeaderRules) -> Self {
         let stays = |(name, _): &&(String, String)| !own.drops(name.as_bytes());
         let added = self.added.iter().filter(stays).chain(&own.added).cloned().collect();
@@ -32,7 +32,7 @@ impl HeaderRules {
         &self.dropped
     }
 
-    /// Whether a field of this name is dropped, as a server behind CGI reads names.
+    /// Whether a field of this name is dropped, with names compared as a server behind CGI compares them.
     pub(crate) fn drops(&self, name: &[u8]) -> bool {
         self.dropped.iter().any(|dropped| is_alike(dropped.as_bytes(), name))
     }
@@ -59,9 +59,9 @@ impl HeaderRules {
 /// The rules of a site.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SiteHeaders {
-    /// For the fields that the upstream gets.
+    /// The rules for the fields that the upstream gets.
     pub request: HeaderRules,
-    /// For the fields that the client gets from an upstream or a folder.
+    /// The rules for the fields that the client gets from an upstream or a folder.
     pub response: HeaderRules,
 }
 

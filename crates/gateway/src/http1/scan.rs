@@ -6,7 +6,7 @@
 
 use super::Refusal;
 
-/// How far a head was scanned.
+/// How far a head has been scanned.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct HeadScan {
     scanned: usize,
@@ -14,7 +14,7 @@ pub struct HeadScan {
 }
 
 impl HeadScan {
-    /// Looks at the bytes that are new since the last call. Returns `Some(length)` once the empty line has come.
+    /// Scans the bytes that are new since the last call. Returns `Some(length)` once the empty line has come.
     ///
     /// A head longer than `limit` is refused with 431, or with 414 if its first line alone is longer.
     pub fn advance(&mut self, bytes: &[u8], limit: usize) -> Result<Option<usize>, Refusal> {

@@ -1,11 +1,12 @@
 //! Floods: frames that cost the gateway work and ask for nothing, or take back what they asked for.
 //!
-//! Each connection has an account of [`ALLOWANCE`] units, into which [`A_SECOND`] come back each second. A frame of these kinds
-//! takes from it; a request that was answered brings [`AN_ANSWER`] in, and each [`BYTES_A_UNIT`] bytes that were written bring
-//! one, since a client that takes much must say so often. A message, which is all that a server has sent at a moment, brings
-//! [`A_MESSAGE`]: clients of gRPC answer each with a `PING` and up to two window updates, by which they measure their line. It
-//! is not each `DATA` frame that does, since a client makes as many of these as it likes with windows of a byte. Where the
-//! account is empty the connection ends with `ENHANCE_YOUR_CALM`, and is counted by the kind of its last frame.
+//! Each connection has an account of at most [`ALLOWANCE`] units, which gains [`A_SECOND`] units each second. A frame of the
+//! kinds below takes units out. An answered request brings [`AN_ANSWER`] units. Each [`BYTES_A_UNIT`] bytes written bring one
+//! unit, since a client that takes many bytes must send many window updates. A message, which is all that a server has sent at
+//! a moment, brings [`A_MESSAGE`] units: a gRPC client answers each message with a `PING` and up to two window updates, by
+//! which it measures the bandwidth. A `DATA` frame alone brings nothing, since a client with windows of a byte can cause any
+//! number of them. If the account cannot pay for a frame, the connection ends with `ENHANCE_YOUR_CALM`, and is counted by the
+//! kind of that frame.
 //!
 //! | frame | takes | the flood |
 //! |---|---|---|
@@ -15,35 +16,35 @@
 //! | `WINDOW_UPDATE` | 1 | windows of a byte, each of which makes a frame of a byte |
 //! | `DATA` of no byte, `CONTINUATION`, `PRIORITY`, others | 1 | they say nothing |
 //!
-//! `h2` itself ends connections whose heads have no end, and those that reset what was not yet looked at.
+//! `h2` itself ends a connection whose head does not end, or which resets streams before they were looked at.
 
 use super::frames::{END_OR_ACK, FrameHead, kind};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-/// What the account holds at most.
+/// The most units in the account.
 pub const ALLOWANCE: u32 = 1000;
-/// What comes back each second.
+/// The units that come back each second.
 pub const A_SECOND: u32 = 100;
-/// What an answered request brings.
+/// The units that an answered request brings.
 pub const AN_ANSWER: u32 = 4;
-/// What a part of a response brings that was handed over as it came, to the last byte that the server had sent.
+/// The units that a message brings: a part of a response, handed over up to the last byte that the server had sent.
 pub const A_MESSAGE: u32 = 3;
-/// What a request takes whose stream is reset by its client, or for what its client sends.
+/// The units for a stream that is reset by its client, or because of what its client sends.
 const A_RESET: u32 = 5;
 /// How many written bytes bring one unit.
 pub const BYTES_A_UNIT: u64 = 512;
 
-/// What a connection was ended for.
+/// The flood for which a connection was ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flood {
     Resets,
     Pings,
     Settings,
     Windows,
-    /// Frames that say nothing.
+    /// Frames without content.
     Empty,
-    /// What `h2` found itself.
+    /// A flood that `h2` itself detected.
     Codec,
 }
 
@@ -73,7 +74,7 @@ pub(crate) struct EndedConnections([AtomicU64; Flood::ALL.len()]);
 pub(crate) struct Http2Status {
     /// The most streams at once on a connection.
     pub streams: u32,
-    /// By flood, in the order of [`Flood::ALL`].
+    /// The number of connections by flood, in the order of [`Flood::ALL`].
     pub ended: [(Flood, u64); Flood::ALL.len()],
 }
 
@@ -90,11 +91,11 @@ impl EndedConnections {
 /// A connection's account.
 #[derive(Clone, Debug)]
 pub struct FrameAccount {
-    /// In millionths of a unit.
+    /// The balance in millionths of a unit.
     balance: u64,
-    /// Written bytes that have not brought a unit yet.
+    /// Written bytes that do not yet make a unit.
     written: u64,
-    /// Resets that came and are not known yet to have ended a stream.
+    /// `RST_STREAM` frames whose streams have not yet ended.
     resets: u64,
 }
 
@@ -112,29 +113,29 @@ impl FrameAccount {
         self.balance = self.balance.saturating_add(millionths).min(FULL);
     }
 
-    /// Time has passed.
+    /// Adds the units for this time.
     pub fn wait(&mut self, time: Duration) {
         self.add(u64::try_from(time.as_micros()).unwrap_or(u64::MAX).saturating_mul(A_SECOND.into()));
     }
 
-    /// A request was answered.
+    /// Adds the units for an answered request.
     pub fn answered(&mut self) {
         self.add(u64::from(AN_ANSWER) * UNIT);
     }
 
-    /// The last byte that a server had sent of a response was handed over.
+    /// Adds the units for a message that was handed over.
     pub fn passed_message(&mut self) {
         self.add(u64::from(A_MESSAGE) * UNIT);
     }
 
-    /// Bytes were written.
+    /// Adds the units for written bytes.
     pub fn wrote(&mut self, bytes: u64) {
         self.written += bytes;
         self.add(self.written / BYTES_A_UNIT * UNIT);
         self.written %= BYTES_A_UNIT;
     }
 
-    /// A frame came. What flood it belongs to, if the account cannot pay for it.
+    /// Takes the units for a frame. If the account cannot pay, returns the flood that the frame belongs to.
     pub fn take(&mut self, frame: FrameHead) -> Option<Flood> {
         let is_end_or_ack = frame.flags & END_OR_ACK != 0;
         let (flood, cost) = match frame.kind {
@@ -147,14 +148,14 @@ impl FrameAccount {
             kind::WINDOW_UPDATE => (Flood::Windows, 1),
             kind::DATA if frame.length == 0 && !is_end_or_ack => (Flood::Empty, 1),
             kind::DATA | kind::HEADERS => return None,
-            // An answer that was not asked for says nothing either.
+            // An acknowledgement that was not asked for also has no content.
             _ => (Flood::Empty, 1),
         };
         self.pay(flood, cost)
     }
 
-    /// A stream ended with a reset. If its client has not sent one, `h2` has: a client that makes it do so pays as much. What
-    /// flood that is, if the account cannot pay for it.
+    /// A stream ended with a reset. If its client did not send the reset, the client has made `h2` send it, and pays as much
+    /// again. If the account cannot pay, returns the flood.
     pub fn was_reset(&mut self) -> Option<Flood> {
         if self.resets > 0 {
             self.resets -= 1;
@@ -178,7 +179,7 @@ mod tests {
         FrameHead { length, kind, flags }
     }
 
-    /// How many such frames one upon another are allowed.
+    /// How many such frames in a row are allowed.
     fn allowed(account: &mut FrameAccount, frame: FrameHead) -> (u32, Flood) {
         let mut count = 0;
         loop {

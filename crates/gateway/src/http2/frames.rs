@@ -8,7 +8,7 @@ pub const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 const HEAD: usize = 9;
 
-/// A frame's head, as far as anybody asks.
+/// The fields of a frame's head that are needed here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameHead {
     pub length: usize,
@@ -33,14 +33,14 @@ pub const END_OR_ACK: u8 = 1;
 /// The last frame of a head.
 pub const END_HEADERS: u8 = 4;
 
-/// Follows a connection's bytes from their first, the preface included.
+/// Follows the bytes of a connection from the first one, the preface included.
 #[derive(Clone, Debug)]
 pub struct FrameMeter {
     head: [u8; HEAD],
     filled: usize,
     /// Bytes to skip: of the preface, then of each frame's payload.
     skip: usize,
-    /// How many bytes an unfinished head has so far.
+    /// How many bytes of an unfinished head have come so far.
     unfinished: usize,
     in_head: bool,
     /// Whether the bytes to skip are of a head.
@@ -64,7 +64,7 @@ impl Default for FrameMeter {
 }
 
 impl FrameMeter {
-    /// Takes the next bytes, and calls `see` with each frame that begins in them.
+    /// Takes the next bytes, and calls `see` for each frame that begins in them.
     pub fn read(&mut self, mut bytes: &[u8], mut see: impl FnMut(FrameHead)) {
         while !bytes.is_empty() {
             let skipped = self.skip.min(bytes.len());
@@ -94,7 +94,7 @@ impl FrameMeter {
         }
     }
 
-    /// Nothing is unfinished between frames, unless a head goes on in the next.
+    /// Ends a frame: nothing is then unfinished, unless its head goes on in the next frame.
     fn end(&mut self) {
         if self.skip == 0 && self.filled == 0 && !self.in_head {
             self.unfinished = 0;
@@ -102,17 +102,17 @@ impl FrameMeter {
         }
     }
 
-    /// How many bytes of a frame or a head have come whose end has not.
+    /// How many bytes of an unfinished frame or head have come.
     pub fn unfinished(&self) -> usize {
         self.unfinished
     }
 
-    /// Whether what is unfinished is a head.
+    /// Whether the unfinished bytes are of a head.
     pub fn is_in_head(&self) -> bool {
         self.in_head || (self.skip > 0 && self.skips_head)
     }
 
-    /// The number of frames and heads that have come in full.
+    /// The number of complete frames and heads.
     pub fn number(&self) -> u64 {
         self.ended
     }

@@ -1,29 +1,29 @@
-//! Small writes of one turn of a connection's task, gathered into one.
+//! The small writes of one turn of a connection's task, gathered into one write.
 //!
 //! `h2` writes each frame that carries bytes by itself, so that 32 short answers that are ready at once would be 32 records of
-//! TLS, and as many system calls. Here they are copied behind one another until the turn ends; what is large goes out as it
-//! is, behind what was gathered.
+//! TLS, and as many system calls. Here small frames are copied one behind the other until the turn ends; a large frame is
+//! written without a copy, behind the gathered bytes.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// What is gathered at most: a record of TLS.
+/// The most bytes that are gathered: a TLS record.
 const MOST: usize = 16 * 1024;
 /// Pieces from this size on are not copied.
 const LONG: usize = MOST / 4;
-/// How many pieces one write has besides what was gathered: `h2` has a frame's head and its bytes.
+/// How many pieces one write has besides the gathered bytes: `h2` passes a frame's head and its payload.
 const PIECES: usize = 4;
 
 /// A socket that keeps small writes back until it is flushed.
 #[derive(Debug)]
 pub(crate) struct GatheringSocket<T> {
     io: T,
-    /// What was gathered, and how much of it is sent. It takes no memory while it is empty.
+    /// The gathered bytes, and how many of them are sent. The vector takes no memory while it is empty.
     gathered: Vec<u8>,
     sent: usize,
-    /// Whether its owner says when it is flushed, whatever is asked in between.
+    /// Whether only the owner flushes the socket, so that other flushes do nothing.
     pub(crate) is_held: bool,
 }
 
@@ -42,22 +42,22 @@ impl<T: AsyncWrite + Unpin> GatheringSocket<T> {
         GatheringSocket { io, gathered: Vec::new(), sent: 0, is_held: false }
     }
 
-    /// The socket below.
+    /// The underlying socket.
     pub(crate) fn below(&mut self) -> &mut T {
         &mut self.io
     }
 
-    /// The socket below alone.
+    /// Takes the underlying socket out.
     pub(crate) fn into_below(self) -> T {
         self.io
     }
 
-    /// How much memory what was gathered takes.
+    /// How much memory the gathered bytes take.
     pub(crate) fn held(&self) -> usize {
         self.gathered.capacity()
     }
 
-    /// Takes bytes; ready with how many.
+    /// Takes bytes; ready with the number taken.
     pub(crate) fn poll_write(
         &mut self,
         context: &mut Context<'_>,
@@ -77,7 +77,7 @@ impl<T: AsyncWrite + Unpin> GatheringSocket<T> {
         Poll::Ready(Ok(length))
     }
 
-    /// Writes what was gathered and these bytes behind it.
+    /// Writes the gathered bytes and then these.
     fn poll_write_through(
         &mut self,
         context: &mut Context<'_>,
@@ -101,7 +101,7 @@ impl<T: AsyncWrite + Unpin> GatheringSocket<T> {
         }
     }
 
-    /// Sends what was gathered.
+    /// Sends the gathered bytes.
     fn poll_send(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         while !self.gathered.is_empty() {
             let count = ready!(Pin::new(&mut self.io).poll_write(context, &self.gathered[self.sent..]))?;
@@ -122,7 +122,7 @@ impl<T: AsyncWrite + Unpin> GatheringSocket<T> {
         Ok(())
     }
 
-    /// Sends all that was taken.
+    /// Sends all bytes that were taken.
     pub(crate) fn poll_flush(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(self.poll_send(context))?;
         Pin::new(&mut self.io).poll_flush(context)
@@ -139,7 +139,7 @@ mod tests {
     use super::*;
     use std::task::Waker;
 
-    /// What was written, by write; takes so many bytes at a time, and nothing at each third write if it is slow.
+    /// A sink that keeps each write, takes this number of bytes at a time and, if it is slow, nothing at each third write.
     #[derive(Default)]
     struct Sink {
         writes: Vec<Vec<u8>>,
@@ -189,7 +189,7 @@ mod tests {
             let slices = [IoSlice::new(head), IoSlice::new(body)];
             match socket.poll_write(&mut context, &slices) {
                 Poll::Ready(count) => bytes = &bytes[count.expect("it can be written")..],
-                // The sink takes something at the next try.
+                // The sink takes bytes at the next try.
                 Poll::Pending => {}
             }
         }

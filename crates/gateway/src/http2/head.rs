@@ -1,8 +1,9 @@
-//! Heads of streams: a request's into the form in which all requests are read, a response's out of its text.
+//! Heads of streams: a request's head is brought into the form that all requests have, and a response's head is made from its
+//! text.
 //!
-//! `h2` has refused what makes a head malformed by itself: a name in capitals, pseudo fields that are unknown, missing, double
-//! or behind others, and fields of the connection. What two servers could read differently is refused here and in
-//! [`RequestHead::take`], with the rules that HTTP/1.1 has.
+//! `h2` has already refused malformed heads: names in capitals, pseudo fields that are unknown, missing, double or behind other
+//! fields, and fields of the connection. Heads that two servers could read differently are refused here and in
+//! [`RequestHead::take`], by the rules of HTTP/1.1.
 
 use crate::http1::body::is_token;
 use crate::http1::field::{Field, FieldKind, is_alike, kind_as_named};
@@ -24,19 +25,19 @@ const WEBSOCKET: &str = "websocket";
 const KEY: &str = "sec-websocket-key";
 const ACCEPTED: &str = "sec-websocket-accept";
 
-/// What of a stream is not in its head's parts.
+/// Facts about a stream that its head's parts do not have.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct StreamStart {
     /// Whether the stream goes on behind its head.
     pub goes_on: bool,
-    /// Drawn anew for each: the key of a WebSocket.
+    /// A number drawn anew for each stream: the key of a WebSocket.
     pub nonce: u128,
 }
 
 /// Reads a request's head into `head`, and its parts into `buffer`, which they replace.
 ///
-/// A stream that is to become a WebSocket (extended CONNECT, RFC 8441 5) is read as what it is on HTTP/1.1: a GET that asks for
-/// an upgrade. What goes on behind its head is no body.
+/// A stream that is to become a WebSocket (extended CONNECT, RFC 8441 5) is read in its HTTP/1.1 form: a GET that asks for an
+/// upgrade. The bytes behind its head are no body.
 pub fn request(
     parts: &request::Parts,
     start: StreamStart,
@@ -71,7 +72,7 @@ pub fn request(
         if value.trim_ascii().len() < value.len() {
             return Err(Refusal::bad("a field's value begins or ends with a blank"));
         }
-        // A client may send one field for each cookie; upstreams of HTTP/1.1 are sent one (RFC 9113 8.2.3).
+        // A client may send one field for each cookie; upstreams of HTTP/1.1 get one field (RFC 9113 8.2.3).
         if name == http::header::COOKIE {
             cookies.push(value);
             continue;
@@ -94,8 +95,8 @@ pub fn request(
     head.take(buffer, HeadParts { length, method, target, authority, has_body, switches })
 }
 
-/// A response's head, out of its text, which was read into `head`. Fields of the connection are left out, and a switch of
-/// protocols is a 200 (RFC 8441 5). `None` if a field cannot be sent.
+/// The response's head for a stream, made from its text, which was read into `head`. Fields of the connection are left out, and
+/// a switch of protocols is a 200 (RFC 8441 5). `None` if a field cannot be sent.
 pub(crate) fn to_client(text: &[u8], head: &ResponseHead) -> Option<Response<()>> {
     let mut response = Response::new(());
     let is_switch = head.status == 101;
@@ -116,8 +117,8 @@ pub(crate) fn to_client(text: &[u8], head: &ResponseHead) -> Option<Response<()>
     Some(response)
 }
 
-/// A request out of its text, which the gateway has written and read into `head`, for a server that speaks HTTP/2. There are no
-/// upgrades there: one that is asked for is left out. `None` if HTTP/2 has no such request.
+/// The request for a server of HTTP/2, made from its text, which the gateway has written and read into `head`. HTTP/2 has no
+/// upgrades, so a requested upgrade is left out. `None` if HTTP/2 cannot express the request.
 pub(crate) fn outgoing(text: &[u8], head: &RequestHead, scheme: &str) -> Option<Request<()>> {
     let uri = Uri::builder().scheme(scheme).authority(head.authority.of(text));
     let uri = uri.path_and_query(percent_encode(head.target.of(text), IN_NO_URI).to_string()).build().ok()?;
@@ -145,14 +146,15 @@ pub(crate) fn outgoing(text: &[u8], head: &RequestHead, scheme: &str) -> Option<
     Some(request)
 }
 
-/// What no URI has, besides what is not ASCII. Clients send it all the same.
+/// ASCII characters that no URI may have, but that clients send all the same.
 const IN_NO_URI: &AsciiSet = &AsciiSet::EMPTY.add(b'<').add(b'>').add(b'`').add(b'"');
 
-/// A response's head as text, and whether its body is put in chunks. `ends`: the stream ends with it; `to_head`: the request
-/// was `HEAD`.
+/// A response's head as text, and whether its body is put in chunks. `ends`: the stream ends with the head; `to_head`: the
+/// request was `HEAD`.
 pub(crate) fn incoming(parts: &response::Parts, ends: bool, to_head: bool) -> (Vec<u8>, bool) {
     let status = parts.status.as_u16();
-    // HTTP/2 has no switch of protocols. What is no status is refused by whoever reads it.
+    // HTTP/2 has no switch of protocols, so 101 is replaced by a number that is no status, which the reader of the text
+    // refuses.
     let shown = if status == 101 { 999 } else { status };
     let phrase = parts.status.canonical_reason().unwrap_or_default();
     let mut text = format!("HTTP/1.1 {shown} {phrase}\r\n").into_bytes();
@@ -184,7 +186,7 @@ pub(crate) fn write_trailers(trailers: &HeaderMap, out: &mut Vec<u8>) {
     }
 }
 
-/// Trailers out of their lines, which a decoder has checked.
+/// Makes trailers from their lines, which a decoder has checked.
 pub(crate) fn read_trailers(lines: &[u8]) -> Option<HeaderMap> {
     let mut trailers = HeaderMap::new();
     for line in lines.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii).filter(|line| !line.is_empty()) {

@@ -1,4 +1,4 @@
-//! A connection's socket with a meter: what comes in is seen frame by frame before `h2` reads it.
+//! A connection's socket with a meter, which sees incoming bytes frame by frame before `h2` reads them.
 
 use super::floods::{Flood, FrameAccount};
 use super::frames::{FrameMeter, kind};
@@ -10,20 +10,20 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// What is known of a connection's frames.
+/// The counts of a connection's frames.
 #[derive(Debug, Default)]
 pub(crate) struct Meter {
     frames: RefCell<FrameMeter>,
     account: RefCell<FrameAccount>,
     flood: Cell<Option<Flood>>,
-    /// Bytes that came or were written since they were last asked for.
+    /// Bytes read or written since [`take_moved`](Self::take_moved) was last called.
     moved: Cell<u64>,
-    /// Heads that came since this was last set to none.
+    /// Heads that came since [`forget_heads`](Self::forget_heads) was last called.
     heads: Cell<usize>,
 }
 
 impl Meter {
-    /// The flood that the connection is to be ended for.
+    /// The flood for which the connection is to be ended, if there is one.
     pub(crate) fn flood(&self) -> Option<Flood> {
         self.flood.get()
     }
@@ -32,7 +32,7 @@ impl Meter {
         act(&mut self.account.borrow_mut());
     }
 
-    /// A request has ended: it was answered, or its stream was reset, by whomever.
+    /// A request has ended: it was answered, or its stream was reset by either side.
     pub(crate) fn ended(&self, is_answered: bool, was_reset: bool) {
         let mut account = self.account.borrow_mut();
         if is_answered {
@@ -42,7 +42,7 @@ impl Meter {
         }
     }
 
-    /// How many bytes the client has sent or taken since this was last asked for.
+    /// How many bytes the client has sent or taken since the last call.
     pub(crate) fn take_moved(&self) -> u64 {
         self.moved.take()
     }
@@ -56,13 +56,13 @@ impl Meter {
         self.heads.set(0);
     }
 
-    /// The number of the frame or the head whose end has not come, and how many bytes of it have.
+    /// The number of the unfinished frame or head, and how many of its bytes have come.
     pub(crate) fn unfinished(&self) -> (u64, usize) {
         let frames = self.frames.borrow();
         (frames.number(), frames.unfinished())
     }
 
-    /// Whether that is a head.
+    /// Whether the unfinished bytes are of a head.
     pub(crate) fn is_in_head(&self) -> bool {
         self.frames.borrow().is_in_head()
     }
@@ -79,11 +79,10 @@ impl Meter {
     }
 }
 
-/// The connection's socket, in the hands of `h2`. What is written is gathered (`gathered.rs`) and sent by whoever holds the
-/// other end of `wire`.
+/// The connection's socket as `h2` uses it. Written bytes are gathered (`gathered.rs`), and are sent by the owner of `wire`.
 pub(crate) struct Metered<T> {
     wire: Rc<RefCell<GatheringSocket<T>>>,
-    /// Bytes that were read before it was known what is spoken.
+    /// Bytes that were read before the protocol was known.
     first: Vec<u8>,
     meter: Rc<Meter>,
 }
@@ -143,7 +142,7 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Metered<T> {
         true
     }
 
-    /// `h2` flushes behind each frame that has bytes of its own; all that it writes in one turn is sent at once instead.
+    /// `h2` flushes after each frame with payload. While the socket is held nothing happens: a turn's frames are sent together.
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut wire = self.wire.borrow_mut();
         if wire.is_held { Poll::Ready(Ok(())) } else { wire.poll_flush(context) }

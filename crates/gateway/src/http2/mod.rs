@@ -1,8 +1,8 @@
-//! HTTP/2 as far as it is no matter of the kept library's: heads between its types and the gateway's own form, and floods.
+//! The parts of HTTP/2 that the library `h2` leaves to the gateway: the conversion of heads, and floods.
 //!
-//! In: what the crate `h2` has read of a stream, and the bytes that it reads. Out: ranges of a buffer, as
-//! [`http1`](crate::http1) has them, so that one set of rules reads the heads of both protocols; for a response that was
-//! written as text, what `h2` sends; and the [`floods`] that a connection is ended for.
+//! In: the parts of a stream that `h2` has read, and the bytes that it reads. Out: heads as ranges of a buffer, as in
+//! [`http1`](crate::http1), so that one set of rules reads the heads of both protocols; responses as `h2` sends them; and the
+//! [`floods`] for which a connection is ended.
 //!
 //! [`head`] has the heads, [`frames`] sees what comes in, [`metered`] is the socket below, which
 //! sends what was [`gathered`] in a turn, and [`windows`] bounds what comes before it is taken.

@@ -1,10 +1,10 @@
-//! A connection between the thread that has accepted it and the one that is to serve it.
+//! A connection on its way from the thread that has accepted it to the thread that will serve it.
 
 use super::clients::ClientPlace;
 use crate::transport::plain::DetachedSocket;
 use std::net::IpAddr;
 
-/// A connection as it was accepted, on its way to the thread that is to serve it.
+/// An accepted connection that no thread serves yet.
 #[derive(Debug)]
 pub(crate) struct Accepted {
     pub io: DetachedSocket,
@@ -12,6 +12,7 @@ pub(crate) struct Accepted {
     pub peer: IpAddr,
     /// Whether the listener speaks TLS.
     pub tls: bool,
-    /// The connection's part in its client's count, where connections of a client are counted and its client is known.
+    /// The connection's place in its client's count; `None` if connections are not counted by client, or the client is not
+    /// known yet.
     pub place: Option<ClientPlace>,
 }

@@ -1,4 +1,4 @@
-//! The sockets of all listeners, one for each listener and thread: taken over or bound.
+//! The sockets of all listeners, one for each listener and thread, either taken over from another process or bound.
 
 use super::bound::{BoundSocket, Unstarted, bind_tcp, bind_unix, ensure_free};
 use super::inherited::{Inherited, ListeningSocket, spread};
@@ -7,15 +7,15 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 
-/// Sockets that do not accept yet.
+/// Sockets that do not accept connections yet.
 pub(crate) struct Bound {
-    /// Where they are, in the order of the settings.
+    /// The listeners' addresses, in the order of the settings.
     pub listeners: Vec<Listener>,
     /// The sockets that each thread accepts from.
     pub sockets: Vec<Vec<BoundSocket>>,
-    /// The sockets, to be handed over.
+    /// The same sockets, to be handed to another process.
     pub kept: Vec<ListeningSocket>,
-    /// The paths of Unix sockets that go with the gateway.
+    /// The paths of Unix sockets that the gateway removes at its end.
     pub own_paths: Vec<PathBuf>,
 }
 

@@ -1,4 +1,4 @@
-//! A listening socket, from when it has its address to when its thread accepts from it.
+//! A listening socket, from the time it has its address until its thread accepts from it.
 
 use crate::transport::plain::DetachedSocket;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -17,15 +17,15 @@ use tokio::net::TcpSocket;
 
 const BACKLOG: u32 = 4096;
 
-/// How many bytes may lie unsent in a connection's socket. What lies there is neither counted as taken by the client nor
-/// memory of the gateway's; megabytes of it would hide for minutes whether a slow client reads at all.
+/// How many bytes may lie unsent in a connection's socket. Unsent bytes count neither as taken by the client nor as memory of
+/// the gateway; megabytes of them would hide for minutes whether a slow client reads at all.
 const UNSENT: u32 = 64 * 1024;
 
-/// A socket that has its address. One of TCP does not listen yet: connections come only once its thread runs.
+/// A socket that has its address. A TCP socket does not listen yet, so that connections come only once its thread runs.
 #[derive(Debug)]
 pub(crate) struct BoundSocket {
     pub socket: Unstarted,
-    /// Whether TLS is spoken there.
+    /// Whether its connections speak TLS.
     pub tls: bool,
 }
 
@@ -35,8 +35,8 @@ pub(crate) enum Unstarted {
     Unix(StdUnixListener),
 }
 
-/// A socket that a thread accepts from. What it accepts is not registered with the thread's selector, since it may be for
-/// another thread, or for none.
+/// A socket that a thread accepts from. An accepted connection is not registered with the thread's selector, since another
+/// thread may serve it, or none.
 #[derive(Debug)]
 pub(crate) struct Listening {
     socket: AsyncFd<socket2::Socket>,
@@ -47,7 +47,7 @@ pub(crate) struct Listening {
 pub(crate) struct Connected {
     pub io: DetachedSocket,
     pub peer: IpAddr,
-    /// Whether no other waits behind it.
+    /// Whether no other connection waits behind this one.
     pub is_last: bool,
 }
 
@@ -56,7 +56,8 @@ pub(super) fn bind_tcp(address: SocketAddr) -> io::Result<TcpSocket> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
     socket.set_reuseaddr(true)?;
     socket.set_reuseport(true)?;
-    // Connections inherit it. On a system without it, slow readers are judged by what their kernel takes at a time.
+    // Connections inherit the option. If the system lacks it, slow readers are judged by the bytes that their kernel takes at a
+    // time.
     let _ = SockRef::from(&socket).set_tcp_notsent_lowat(UNSENT);
     socket.bind(address)?;
     Ok(socket)
@@ -65,11 +66,12 @@ pub(super) fn bind_tcp(address: SocketAddr) -> io::Result<TcpSocket> {
 /// Fails if another process listens on `address` already. `SO_REUSEPORT` alone would let a second gateway join the first
 /// unnoticed, and each gateway would get a part of the clients.
 pub(super) fn ensure_free(address: SocketAddr) -> io::Result<()> {
-    // Linux reports this at listen, not yet at bind; `TcpListener::bind` does both.
+    // Linux reports an occupied address at `listen` and not yet at `bind`; `TcpListener::bind` calls both.
     std::net::TcpListener::bind(address).map(drop)
 }
 
-/// Listens on a path. A socket at which nobody answers was left there, and is removed; a file of another kind stays.
+/// Listens on a path. If nobody answers at a socket there, it was left by another process and is removed; a file of another
+/// kind stays.
 pub(super) fn bind_unix(path: &Path) -> io::Result<StdUnixListener> {
     use std::os::unix::fs::{FileTypeExt, PermissionsExt};
     let there = std::fs::symlink_metadata(path);
@@ -84,17 +86,17 @@ pub(super) fn bind_unix(path: &Path) -> io::Result<StdUnixListener> {
     let listener = StdUnixListener::bind(path)?;
     listener.set_nonblocking(true)?;
     rustix::net::listen(&listener, BACKLOG as i32)?;
-    // The folder's rights say who may connect, as with other servers.
+    // The folder's permissions say who may connect, as with other servers.
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o666))?;
     Ok(listener)
 }
 
 impl Unstarted {
-    /// A socket that listens already.
+    /// A socket that already listens.
     pub(super) fn taken(socket: OwnedFd, is_unix: bool) -> Self {
         match is_unix {
             true => Unstarted::Unix(socket.into()),
-            // The type of a socket that does not listen yet: to listen again changes nothing.
+            // The type is that of a socket that does not listen yet: to listen again changes nothing.
             false => Unstarted::Tcp(TcpSocket::from_std_stream(std::net::TcpStream::from(socket))),
         }
     }
@@ -105,7 +107,7 @@ impl BoundSocket {
     pub(crate) fn listen(self) -> io::Result<Listening> {
         let socket = match self.socket {
             Unstarted::Tcp(socket) => {
-                // Connections inherit it, too.
+                // Connections inherit this option, too.
                 let _ = socket.set_nodelay(true);
                 socket.listen(BACKLOG)?.into_std()?.into()
             }
@@ -121,7 +123,8 @@ impl Listening {
         loop {
             let mut readiness = ready!(self.socket.poll_read_ready(context))?;
             let Ok(accepted) = readiness.try_io(|socket| accept(socket.get_ref())) else { continue };
-            // Linux makes a file before it looks whether somebody waits: an accept that finds nobody costs more than a look.
+            // Linux allocates a file before it checks whether a connection waits, so an `accept` without a connection costs
+            // more than this check.
             let is_last = !is_anybody_waiting(self.socket.get_ref());
             if is_last {
                 readiness.clear_ready();
@@ -130,7 +133,7 @@ impl Listening {
         }
     }
 
-    /// A connection that waits, whether the selector has said so or not.
+    /// Accepts a waiting connection, without waiting for the selector.
     pub(crate) fn accept_waiting(&self) -> Option<io::Result<Connected>> {
         match accept(self.socket.get_ref()) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => None,
@@ -138,21 +141,21 @@ impl Listening {
         }
     }
 
-    /// The socket after this pause. Meanwhile connections wait in its queue, and none of them wakes the thread.
+    /// Returns the socket after this pause. Meanwhile connections wait in its queue, and none wakes the thread.
     pub(crate) async fn gather(self, pause: Duration) -> Self {
         let mut socket = self.socket.into_inner();
         loop {
             tokio::time::sleep(pause).await;
             match register(socket) {
                 Ok(socket) => return Listening { socket, ..self },
-                // The system has no memory for it at the moment.
+                // The system has no memory for the registration at the moment.
                 Err(error) => socket = error.into_parts().0,
             }
         }
     }
 }
 
-/// Has the thread's selector say when connections come.
+/// Registers the socket with the thread's selector.
 fn register(
     socket: socket2::Socket,
 ) -> Result<AsyncFd<socket2::Socket>, AsyncFdRegisterError<socket2::Socket>> {
@@ -163,7 +166,7 @@ fn register(
     }
 }
 
-/// Whether another connection can be accepted at once.
+/// Whether another connection waits to be accepted.
 fn is_anybody_waiting(socket: &socket2::Socket) -> bool {
     let mut looked = [PollFd::new(socket, PollFlags::IN)];
     // If it cannot be known here, the next accept shows it.
@@ -171,7 +174,7 @@ fn is_anybody_waiting(socket: &socket2::Socket) -> bool {
 }
 
 fn accept(socket: &socket2::Socket) -> io::Result<(DetachedSocket, IpAddr)> {
-    // In one call, where `accept` and two more would make it one that does not block.
+    // One call makes the accepted socket non-blocking, where `accept` would need two more.
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let (io, peer) = rustix::net::acceptfrom_with(socket, flags)?;
     Ok(match peer.and_then(|peer| SocketAddr::try_from(peer).ok()) {

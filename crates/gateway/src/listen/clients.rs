@@ -1,8 +1,8 @@
-//! How many connections each client has open, over all threads, where the configuration bounds them.
+//! How many connections each client has open, over all threads, if the configuration bounds them.
 //!
 //! A client is an IPv4 address or the first 64 bits of an IPv6 address ([`client_address`]). A client without a connection has
-//! no entry, so that the table never has more entries than there are connections. It is read when a connection comes and when
-//! it ends, never for a request.
+//! no entry, so that the table never has more entries than there are connections. The table is used when a connection comes and
+//! when it ends, never for a request.
 
 use crate::sync::lock;
 use plimsoll_core::request::client_address;
@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex};
 
 const SHARDS: usize = 16;
 
-/// The connections of all clients, and how many were turned away when they came.
+/// The connections of all clients, and the number of connections that were turned away.
 #[derive(Debug, Default)]
 pub(crate) struct ClientConnections {
     /// A client's shard is chosen by a hash of its own, with a key that no client knows.
@@ -34,7 +34,7 @@ pub(crate) enum TurnedAway {
     Kernel,
 }
 
-/// How many connections were turned away, by why, in the order of [`TurnedAway::ALL`].
+/// How many connections were turned away, by reason, in the order of [`TurnedAway::ALL`].
 pub(crate) type TurnedAwayCounts = [(TurnedAway, u64); TurnedAway::ALL.len()];
 
 impl TurnedAway {
@@ -51,11 +51,11 @@ impl TurnedAway {
     }
 }
 
-/// The client has as many connections as it may.
+/// The client has as many connections as one client may have.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct TooMany;
 
-/// A connection's part in its client's count, given back on drop.
+/// A connection's place in its client's count, given back on drop.
 #[derive(Debug)]
 pub(crate) struct ClientPlace {
     clients: Arc<ClientConnections>,
@@ -63,7 +63,7 @@ pub(crate) struct ClientPlace {
 }
 
 impl ClientConnections {
-    /// Counts one more connection of a client that may have `most`; nothing where there is no bound.
+    /// Counts one more connection of a client that may have `most`; counts nothing if there is no bound.
     pub(crate) fn enter(
         self: &Arc<Self>,
         client: IpAddr,
@@ -74,7 +74,7 @@ impl ClientConnections {
         let mut shard = lock(self.shard(client));
         let count = shard.entry(client).or_insert(0);
         if *count >= most {
-            // With a bound of at least one there is an entry already: none is left behind.
+            // The bound is at least one, so the client has other connections, and no empty entry is left behind.
             drop(shard);
             self.count(TurnedAway::ConnectionsPerClient);
             return Err(TooMany);

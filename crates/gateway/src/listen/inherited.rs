@@ -1,9 +1,10 @@
-//! Sockets that listen before the gateway starts: handed over by the gateway whose place this one takes, or opened by systemd.
+//! Sockets that already listen when the gateway starts: handed over by the gateway that this one replaces, or opened by
+//! systemd.
 //!
 //! Connections that wait in such a socket's queue belong to the socket, not to a process, so that none is lost when another
-//! process accepts from it. An address of the settings takes the sockets that have this address; port 0 takes those of the
-//! first other address with the same IP address, so that a port that the system chose stays. Each thread accepts from a socket
-//! of its own; where there are fewer sockets than threads, threads share one.
+//! process accepts from it. A listener of the settings takes the sockets of its address; a listener at port 0 takes those of
+//! the first remaining address with the same IP address, so that the port that the system once chose stays. Each thread accepts
+//! from a socket of its own; if there are fewer sockets than threads, threads share sockets.
 
 use crate::settings::Address;
 use socket2::SockRef;
@@ -16,22 +17,22 @@ use std::path::absolute;
 pub struct ListeningSocket {
     /// The listening socket itself.
     pub socket: OwnedFd,
-    /// Whether a supervisor has opened it, which keeps it: the path of a Unix socket then stays where it is when the gateway
+    /// Whether a supervisor has opened the socket and keeps it: the path of a Unix socket is then not removed when the gateway
     /// ends.
     pub is_supervised: bool,
 }
 
 impl ListeningSocket {
-    /// The same socket under another descriptor.
+    /// A second descriptor of the same socket.
     ///
     /// # Errors
-    /// There are no more descriptors.
+    /// The process has no descriptor left.
     pub fn try_clone(&self) -> Result<Self> {
         Ok(ListeningSocket { socket: self.socket.try_clone()?, ..*self })
     }
 }
 
-/// Sockets that listen, by their addresses.
+/// Listening sockets, by address.
 #[derive(Debug, Default)]
 pub struct Inherited(Vec<(Address, ListeningSocket)>);
 
@@ -39,7 +40,7 @@ impl Inherited {
     /// Takes over sockets that listen for TCP connections, or on the path of a Unix socket.
     ///
     /// # Errors
-    /// One of them is none.
+    /// One of the sockets does not listen, or is of another kind.
     pub fn new(sockets: Vec<ListeningSocket>) -> Result<Self> {
         let of = |socket: ListeningSocket| {
             let own = SockRef::from(&socket.socket);
@@ -59,7 +60,7 @@ impl Inherited {
         self.0.iter().map(|(address, socket)| (address, socket.is_supervised))
     }
 
-    /// Takes the sockets of an address, which is returned with them; `None` if there are none.
+    /// Takes the sockets of an address, and returns them with the address that they have; `None` if there are none.
     pub(crate) fn take(&mut self, wanted: &Address) -> Option<(Address, Vec<ListeningSocket>)> {
         let matches = |address: &Address| match (wanted, address) {
             (Address::Tcp(wanted), Address::Tcp(address)) if wanted.port() == 0 => {

@@ -7,13 +7,13 @@
 //! **The loop goes on counting.** Twice a second the resets are read, and each counts as a request of a client of the set, one
 //! after the other: arrived and rejected, in its class. Clients that would not be rejected any more leave the set then.
 //!
-//! **The table is the gateway's alone**, named by all addresses that it guards ([`table`]). It is made anew at the start, which
-//! removes what a crash has left, and removed at the end, unless another process has made it anew since: the one that has taken
-//! this one's place. A gateway that starts without `shed` removes a table of its name. What a crash leaves matches nobody after
-//! a minute at most, since entries end by themselves.
+//! **The table is the gateway's alone**, named after all addresses that it guards ([`table`]). It is made anew at the start,
+//! which removes a table that a crash has left. It is removed at the end, unless the process that replaces this one has made it
+//! anew. A gateway that starts without `shed` removes a table of its name. A table that a crash has left matches no client
+//! after a minute at most, since entries expire.
 //!
-//! Not here: XDP and other places still earlier, which need a driver's help; clients behind proxies that are believed, whose
-//! address is the proxy's; connections that are open.
+//! Not here: XDP and other earlier hooks, which need a driver's help; clients behind trusted proxies, whose address is the
+//! proxy's; connections that are already open.
 
 mod table;
 
@@ -34,9 +34,9 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-/// How often the set follows the loop.
+/// The time between two updates of the set.
 const INTERVAL: Duration = Duration::from_millis(500);
-/// The most clients of a set. More are turned away at accept, as without it.
+/// The most clients of a set. Further clients are turned away at accept, as without the set.
 const MOST: usize = 50_000;
 /// The longest time in the set. A client that was told to stay away for longer asks once a minute.
 const LONGEST: Duration = Duration::from_secs(60);
@@ -51,14 +51,14 @@ pub(crate) struct ShedState {
     news: Mutex<Option<String>>,
 }
 
-/// How the set follows.
+/// Whether the set follows the loop.
 #[derive(Clone, Debug)]
 pub(crate) struct ShedStatus {
     /// The table's name.
     pub table: String,
-    /// How often the set could not follow the loop.
+    /// How often the set could not be updated.
     pub failures: u64,
-    /// Why it does not; `None` while it does.
+    /// Why the last update failed; `None` if it did not.
     pub failing: Option<String>,
 }
 
@@ -70,12 +70,12 @@ impl ShedState {
         }
     }
 
-    /// `None` where the system turns nobody away.
+    /// `None` if the system turns no client away.
     pub(crate) fn status(&self) -> Option<ShedStatus> {
         lock(&self.status).clone()
     }
 
-    /// Why the set does not follow, if that is news.
+    /// Why the set could not be updated, if that is new.
     pub(crate) fn take_news(&self) -> Option<String> {
         lock(&self.news).take()
     }
@@ -98,7 +98,7 @@ impl ShedState {
     }
 }
 
-/// The thread that keeps the set.
+/// The thread that updates the set.
 #[derive(Debug)]
 pub(crate) struct KernelShed {
     table: ShedTable,
@@ -106,10 +106,10 @@ pub(crate) struct KernelShed {
 }
 
 impl KernelShed {
-    /// Makes the table, and keeps it from then on.
+    /// Makes the table, and keeps its set up to date from then on.
     ///
     /// # Errors
-    /// nft is not there, may not change rules or refuses these.
+    /// The program nft is missing, may not change rules, or refuses these rules.
     pub(crate) fn start(
         table: ShedTable,
         engine: Arc<Mutex<Engine>>,
@@ -128,7 +128,7 @@ impl KernelShed {
         Ok(KernelShed { table, thread })
     }
 
-    /// Ends. A table that another process has made anew stays.
+    /// Ends the thread and removes the table, unless another process has made it anew.
     pub(crate) fn stop(&self) {
         if self.thread.stop() {
             self.table.remove_own();
@@ -136,7 +136,7 @@ impl KernelShed {
     }
 }
 
-/// What the thread has.
+/// What the thread owns.
 struct Keeper {
     table: ShedTable,
     engine: Arc<Mutex<Engine>>,
@@ -153,7 +153,7 @@ impl Keeper {
             if ending.load(Relaxed) {
                 return;
             }
-            // The operator's firewall may have been loaded anew, which takes all tables away.
+            // If the operator's firewall was loaded anew, all tables are gone and this one is made again.
             let followed = self.follow().or_else(|_| self.make_anew());
             self.state.followed(followed);
         }
@@ -164,10 +164,10 @@ impl Keeper {
         self.table.make()
     }
 
-    /// Counts the resets, and has the set follow the loop.
+    /// Counts the resets since the last call, and updates the set.
     fn follow(&mut self) -> Result<(), String> {
         let now = self.clock.now();
-        // Resets of clients that have just left the set are counted, too.
+        // Resets are read before the set changes, so that those of clients that leave now are counted too.
         if !self.held.clients.is_empty() {
             let resets = self.table.take_resets()?;
             self.clients.count_many(TurnedAway::Kernel, resets);
@@ -183,18 +183,18 @@ impl Keeper {
     }
 }
 
-/// The clients of the set, each until when.
+/// The clients of the set, each with the time until which it stays.
 #[derive(Debug, Default)]
 struct Held {
     until: HashMap<IpAddr, Instant>,
     /// The clients of the set when it last changed, in order.
     clients: Vec<IpAddr>,
-    /// How many resets were counted.
+    /// The number of resets counted so far, by which clients take turns.
     turn: usize,
 }
 
 impl Held {
-    /// The next `count` of its clients, one after the other.
+    /// The next `count` of the clients, one after the other.
     fn turns(&mut self, count: u64) -> impl Iterator<Item = IpAddr> {
         let from = self.turn;
         self.turn = from.wrapping_add(count as usize);
@@ -207,7 +207,7 @@ impl Held {
         let mut added = Vec::new();
         for (client, until) in told {
             let (client, wait) = (client_address(client), until.since(now).min(LONGEST));
-            // What is over before the set follows again is not worth it.
+            // A wait that ends before the next update is not worth an entry.
             if wait > INTERVAL && self.until.len() < MOST && self.until.insert(client, now + wait).is_none() {
                 added.push((client, wait));
             }
@@ -215,7 +215,8 @@ impl Held {
         added
     }
 
-    /// Clients that leave before their time, since they would not be rejected any more. Those whose time is over are forgotten.
+    /// Removes clients whose time is over. Returns the clients that must leave the set before their time, because they would no
+    /// longer be rejected.
     fn lift(&mut self, now: Instant, mut is_rejected: impl FnMut(IpAddr) -> bool) -> Vec<IpAddr> {
         self.until.retain(|_, until| now < *until);
         self.clients = self.until.keys().copied().collect();

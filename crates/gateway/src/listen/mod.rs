@@ -1,11 +1,11 @@
-//! Where clients' connections come in: the sockets, and what is kept of connections and clients over all threads.
+//! Where clients' connections come in: the sockets, and what all threads keep of connections and clients.
 //!
-//! In: the configured addresses. Out: sockets bound to them ([`binding`]) or taken over from another process ([`inherited`]),
-//! from which threads accept ([`bound`]); and for each connection that was [`accepted`] whether its client may have one more
-//! ([`clients`]), and which thread is to serve it, by count and by how much of its time that thread can spare ([`placement`]).
+//! In: the configured addresses. Out: sockets that are bound to them ([`binding`]) or taken over from another process
+//! ([`inherited`]), from which threads accept ([`bound`]). For each [`accepted`] connection: whether its client may have one
+//! more ([`clients`]), and which thread serves it, by the threads' numbers of connections and spare time ([`placement`]).
 //! [`kernel_shed`] has the system turn clients away.
 //!
-//! Not here: the loop that accepts, which is of each thread (`runtime`), and what is decided of a connection (`request`).
+//! Not here: the accept loop of each thread (`runtime`), and the decision on a connection (`request`).
 
 pub(crate) mod accepted;
 pub(crate) mod binding;

@@ -1,15 +1,15 @@
-//! Which thread a new connection is for: the one with the fewest connections among those with time to spare.
+//! Which thread a new connection goes to: the one with the fewest connections among those with time to spare.
 //!
-//! A thread has time to spare while it sleeps in its selector. Each thread reports its share of such time ten times a
-//! second. A thread that has not reported for two intervals is stuck, in a read of a disk for instance, and counts as
-//! having none. By count alone, a thread with busy connections would get as many as a thread with idle ones.
+//! A thread has time to spare while it sleeps in its selector. Each thread reports its share of such time ten times a second. A
+//! thread that has not reported for two intervals is stuck, for instance in a disk read, and counts as one without spare time.
+//! By number of connections alone, a thread with busy connections would get as many new ones as a thread with idle ones.
 
 use plimsoll_core::time::{Duration, Instant};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// A thread with a smaller spare share gets a new connection only if all other threads have as little.
 const LEAST_SPARE: f64 = 1.0 / 4.0;
-/// How long a report counts: by then the thread has missed an interval.
+/// How long a report is valid; after this time the thread has missed an interval.
 const STALE: Duration = Duration::from_millis(200);
 
 /// How much of its time a thread sleeps. Only the thread itself writes, all threads read. A thread that has not run yet can
@@ -17,20 +17,20 @@ const STALE: Duration = Duration::from_millis(200);
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct SpareTime {
-    /// When the thread fell asleep (ns).
+    /// When the thread last fell asleep (ns).
     asleep_since: AtomicU64,
-    /// How long it has slept since its last report (ns).
+    /// How long it has slept since its last report, up to its last wake-up (ns).
     asleep: AtomicU64,
     reported: SpareReport,
 }
 
-/// What other threads read, on a cache line of its own.
+/// The report that other threads read, on a cache line of its own.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct SpareReport {
-    /// When the thread reported (ns).
+    /// When the thread last reported (ns).
     at: AtomicU64,
-    /// The share of its time that it did not sleep before, in thousandths.
+    /// The share of the reported interval that the thread was awake, in thousandths.
     busy: AtomicU32,
 }
 
@@ -60,7 +60,8 @@ impl SpareTime {
     }
 }
 
-/// The thread for a connection that the thread `own` has accepted. On equal terms `own` keeps it: handing over costs.
+/// The thread for a connection that the thread `own` has accepted. If `own` is as good as the best, it keeps the connection,
+/// since handing over costs time.
 pub(crate) fn place(
     spare: &[SpareTime],
     connections: impl Fn(usize) -> usize,
@@ -77,7 +78,7 @@ mod tests {
 
     const INTERVAL_NS: u64 = 100_000_000;
 
-    /// Threads that have just reported such spare shares.
+    /// Threads that have just reported these spare shares.
     fn threads(shares: &[f64]) -> (Vec<SpareTime>, Instant) {
         let (before, now) = (Instant::from_nanos(INTERVAL_NS), Instant::from_nanos(2 * INTERVAL_NS));
         let thread = |share: &f64| {

@@ -4,22 +4,22 @@ use std::sync::Arc;
 use std::time::Duration;
 use ureq::tls::{RootCerts, TlsConfig};
 
-/// What is read of an answer.
+/// The most bytes that are read of an answer.
 const MOST_ANSWER: u64 = 64 * 1024;
 /// How long the collector has for an answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What becomes of what was posted.
+/// The result of a post.
 #[derive(Debug)]
 pub(crate) enum Delivery {
     Taken,
-    /// What was posted is worth another try.
+    /// The post may be tried again, for this reason.
     Later(String),
-    /// The collector does not want it.
+    /// The collector refuses the post, for this reason.
     Refused(String),
 }
 
-/// A client of a collector. It keeps its connection.
+/// A client of a collector, which keeps its connection.
 #[derive(Debug)]
 pub(crate) struct CollectorClient(ureq::Agent);
 
@@ -44,13 +44,13 @@ impl CollectorClient {
         match self.0.post(endpoint).header("content-type", "application/json").send(body) {
             Ok(mut answer) => {
                 let status = answer.status();
-                // Read to its end, so that the connection serves the next request.
+                // The answer is read to its end, so that the connection can be used again.
                 let _ = answer.body_mut().with_config().limit(MOST_ANSWER).read_to_vec();
                 if status.is_success() {
                     return Delivery::Taken;
                 }
                 let why = format!("{endpoint} answers {status}");
-                // Those that OTLP has tried again.
+                // The statuses after which OTLP wants another try.
                 match status.as_u16() {
                     429 | 502..=504 => Delivery::Later(why),
                     _ => Delivery::Refused(why),

@@ -1,7 +1,7 @@
-//! OTLP over HTTP, in which OpenTelemetry's collectors take spans and metrics: JSON, by the field names of its protocol
+//! OTLP over HTTP, by which OpenTelemetry's collectors receive spans and metrics: JSON, by the field names of its protocol
 //! buffers (opentelemetry-proto 1.x). Identifiers are hexadecimal, numbers of 64 bits are texts.
 //!
-//! Here is what both kinds share: attributes, what they say of their sender, and the client that posts them from a thread of
+//! This room has what both kinds share: attributes, the description of the sender, and the client, which posts from a thread of
 //! its own.
 
 mod client;
@@ -43,7 +43,7 @@ pub(crate) fn unix_nanoseconds<S: Serializer>(time: &SystemTime, serializer: S) 
 /// What collectors call the gateway where no other name is configured.
 pub(crate) const SERVICE: &str = "plimsoll";
 
-/// The sender.
+/// The description of the sender.
 #[derive(serde::Serialize)]
 struct ServiceResource {
     attributes: Vec<Attribute>,
@@ -59,13 +59,13 @@ impl ServiceResource {
     }
 }
 
-/// The host and the number of this process.
+/// The host name and process number of this process.
 pub(crate) static INSTANCE: LazyLock<String> = LazyLock::new(|| {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     format!("{}:{}", host.trim(), std::process::id())
 });
 
-/// The part of the sender that made it.
+/// The part of the sender that made the items.
 #[derive(serde::Serialize)]
 struct Scope {
     name: &'static str,
@@ -76,17 +76,17 @@ impl Scope {
     const PLIMSOLL: Scope = Scope { name: "plimsoll", version: VERSION };
 }
 
-/// The body of an export request with these items of the service of this name. `names` are those of the three lists: by
-/// resource, by scope, and of the items.
+/// The body of an export request with these items, for the service of this name. `names` are the keys of the three lists: of
+/// resources, of scopes, and of items.
 pub(crate) fn export_request(names: [&'static str; 3], service: &str, items: Vec<impl Serialize>) -> Vec<u8> {
     let [by_resource, by_scope, own] = names;
     let scoped = Fields(("scope", Scope::PLIMSOLL), (own, items));
     let resource = Fields(("resource", ServiceResource::new(service)), (by_scope, [scoped]));
-    // No value here is one that JSON does not have.
+    // Every value here can be written as JSON.
     serde_json::to_vec(&HashMap::from([(by_resource, [resource])])).unwrap_or_default()
 }
 
-/// An object of two fields.
+/// A JSON object of two fields.
 struct Fields<A, B>((&'static str, A), (&'static str, B));
 
 impl<A: Serialize, B: Serialize> Serialize for Fields<A, B> {

@@ -13,7 +13,7 @@ use http::StatusCode;
 use plimsoll_core::request::{Outcome, Reason, Rejection, Service};
 
 impl<W: Wire> Way<W> {
-    /// Answers a request that cannot be read, and ends the connection: what follows the request cannot be read either.
+    /// Answers a request that cannot be read, and ends the connection, since what follows cannot be read either.
     pub(super) async fn refuse(&mut self, refusal: Refusal) -> Next {
         self.note_turned_away(refusal.status, Why::Error(refusal.why), body_length(&refusal));
         self.send_error(refusal, Requested::default()).await;
@@ -27,7 +27,7 @@ impl<W: Wire> Way<W> {
         self.finish(requested).await
     }
 
-    /// Answers a request that the engine rejected. The connection stays if the body is small enough to be thrown away.
+    /// Answers a request that the engine rejected. The connection goes on if the body is small enough to be read and dropped.
     pub(super) async fn reject(&mut self, rejection: Rejection, mut requested: Requested) -> Next {
         let tables = self.worker.tables();
         let settings = &tables.settings;
@@ -46,12 +46,12 @@ impl<W: Wire> Way<W> {
         mut requested: Requested,
         mut permit: PermitGuard,
     ) -> Next {
-        // A part of the body may have been sent on already: then the next request cannot be found.
+        // If a part of the body was already sent on, the beginning of the next request is not known.
         requested.keep_alive &= self.head.framing == Framing::None && !self.worker.is_draining();
         permit.release(Service::default());
         permit.answered(refusal.status);
         permit.failed(refusal.why, if requested.is_head { 0 } else { body_length(&refusal) as u64 });
-        // What its client did wrong is no failure of the plant's.
+        // A mistake of the client is no failure of the plant.
         permit.depart(Outcome::of_answer(refusal.status));
         match self.send_error(refusal, requested).await {
             false => Next::Close,
@@ -65,8 +65,8 @@ impl<W: Wire> Way<W> {
         self.may_discard() && !self.worker.is_draining()
     }
 
-    /// Whether the request's body, or what is left of it, can be read and thrown away. A client that waits for
-    /// `100 Continue` may send its body or not, so that the beginning of its next request is not known.
+    /// Whether the rest of the request's body can be read and dropped. If the client waits for `100 Continue`, it may or may
+    /// not send its body, so that the beginning of its next request is not known.
     fn may_discard(&self) -> bool {
         match self.head.framing {
             Framing::None => true,
@@ -77,7 +77,7 @@ impl<W: Wire> Way<W> {
         }
     }
 
-    /// Sends a response that was made without reading the request's body, then throws that body away.
+    /// Sends a response that was made without reading the request's body, then reads the body and drops it.
     pub(super) async fn finish(&mut self, requested: Requested) -> Next {
         let framing = self.pass_request();
         if !self.client.flush(&self.worker, None).await {
@@ -86,9 +86,9 @@ impl<W: Wire> Way<W> {
         self.go_on(requested, framing).await
     }
 
-    /// Removes the request, as far as it was read, and says what is left of its body.
+    /// Removes the request from the inbox as far as it was read, and returns the framing of the rest of its body.
     pub(super) fn pass_request(&mut self) -> Framing {
-        // A body that was read whole is gone with the head.
+        // A body that was read whole is removed with the head.
         let early = std::mem::take(&mut self.early);
         let (read, framing) =
             if early.is_whole { (early.in_inbox, Framing::None) } else { (0, self.head.framing) };
@@ -96,7 +96,7 @@ impl<W: Wire> Way<W> {
         framing
     }
 
-    /// Throws what is left of the body away, if another request may follow it.
+    /// Reads and drops the rest of the body, if another request may follow it.
     pub(super) async fn go_on(&mut self, requested: Requested, left: Framing) -> Next {
         match requested.keep_alive {
             true if left == Framing::None || !W::IN_ORDER => Next::Request,
@@ -112,13 +112,13 @@ impl<W: Wire> Way<W> {
         self.client.flush(&self.worker, None).await
     }
 
-    /// Puts an error into the outbox, with what is wrong as its text.
+    /// Puts an error into the outbox, with the reason as its text.
     fn push_error(&mut self, refusal: Refusal, requested: Requested) {
         let out = &mut self.scratch;
         out.clear();
         write_start(out, refusal.status, &self.worker.date.borrow());
         if refusal.status == 405 {
-            // What the gateway forwards, as far as the server takes it.
+            // The methods that the gateway forwards, if the server takes them.
             out.extend_from_slice(b"allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS\r\n");
         }
         out.extend_from_slice(b"content-type: text/plain; charset=utf-8\r\n");
@@ -133,7 +133,7 @@ impl<W: Wire> Way<W> {
     }
 }
 
-/// Writes the answer to what the engine rejected.
+/// Writes the answer to a request that the engine rejected.
 pub(super) fn write_rejection(
     out: &mut Vec<u8>,
     settings: &Settings,
@@ -143,10 +143,10 @@ pub(super) fn write_rejection(
 ) {
     let answer = &settings.rejection;
     write_start(out, answer.status, date);
-    // A `Retry-After` of at least a second: zero would bring all rejected clients back at once.
+    // `Retry-After` is at least a second: with zero all rejected clients would come back at once.
     let (reason, seconds) = (rejection.reason, rejection.retry_after_seconds().max(1));
     write_number(out, b"retry-after: ", seconds);
-    // As draft-ietf-httpapi-ratelimit-headers has it: nothing is left of what the server can do, until then.
+    // By draft-ietf-httpapi-ratelimit-headers: nothing of the server's capacity is left until then.
     out.extend_from_slice(b"ratelimit: \"");
     out.extend_from_slice(reason.as_str().as_bytes());
     write_number(out, b"\";r=0;t=", seconds);
@@ -174,7 +174,7 @@ pub(super) fn report(settings: &Settings, level: u8, reason: Reason) -> LevelRep
 
 pub(super) fn phrase(status: u16) -> &'static str {
     match StatusCode::from_u16(status) {
-        // As RFC 9110 has it; the library's is older.
+        // The phrase is RFC 9110's; the library has an older one.
         Ok(StatusCode::PAYLOAD_TOO_LARGE) => "Content Too Large",
         status => status.ok().and_then(|status| status.canonical_reason()).unwrap_or("Other"),
     }

@@ -1,5 +1,5 @@
-//! What is decided of a connection when it comes, by its address alone: whether its client may have one more, and whether
-//! each of its requests would be rejected.
+//! The decision on a connection when it comes, by its address alone: whether its client may have one more, and whether each of
+//! its requests would be rejected.
 //!
 //! Behind a proxy that is believed the address is not the client's: such connections always pass. So do those of Unix sockets,
 //! whose clients have none. Where the proxy's connection begins with a header of the PROXY protocol, the same is asked once
@@ -16,7 +16,7 @@ use crate::worker::Worker;
 use std::net::IpAddr;
 use std::time::Duration;
 
-/// The connection, if it is to be served. `scratch` is for the answer to one that is not.
+/// Returns the connection if it is to be served. `scratch` holds the answer to a connection that is not.
 pub(crate) fn admit(worker: &Worker, mut accepted: Accepted, scratch: &mut Vec<u8>) -> Option<Accepted> {
     let tables = worker.tables();
     let settings = &tables.settings;
@@ -29,7 +29,7 @@ pub(crate) fn admit(worker: &Worker, mut accepted: Accepted, scratch: &mut Vec<u
         if settings.kernel_shed {
             worker.shared.shed.note(accepted.peer, worker.after(wait));
         }
-        // The answer goes into the empty buffer of the socket at once; whether it arrives is not waited for.
+        // The answer goes into the socket's empty buffer at once; nobody waits until it arrives.
         if !scratch.is_empty() {
             accepted.io.send_last(scratch);
         }
@@ -38,9 +38,9 @@ pub(crate) fn admit(worker: &Worker, mut accepted: Accepted, scratch: &mut Vec<u
     Some(accepted)
 }
 
-/// How long a client is to stay away of which each request would be rejected for the load; `None` if that is not so. Its
-/// connection counts as one request then, and `answer` is what it is to be sent: nothing where it speaks TLS, since it could
-/// not read it.
+/// How long a client must stay away if each of its requests would be rejected for the load; `None` if that is not so. The
+/// connection then counts as one request, and `answer` gets the bytes to send: none if the connection speaks TLS, since its
+/// client could not read them.
 pub(super) fn rejected_for(
     worker: &Worker,
     client: IpAddr,
@@ -69,7 +69,7 @@ fn is_known_by_address(settings: &Settings, accepted: &Accepted) -> bool {
         && !is_in(&settings.trusted_proxies, peer)
 }
 
-/// Whether requests without TLS are redirected here, which is no arrival.
+/// Whether requests without TLS are redirected here; a redirected request does not arrive at the engine.
 fn is_redirected(settings: &Settings, tls: bool) -> bool {
     !tls && settings.tls.as_ref().is_some_and(|tls| tls.redirect.is_some())
 }

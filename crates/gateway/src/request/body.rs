@@ -1,9 +1,9 @@
 //! A request's body, read before the request arrives at the engine.
 //!
-//! A place at the server is held for as long as the server works, and not for as long as a client sends: a few clients
-//! that send a byte now and then would otherwise hold all places. So a body is read first, up to `limits.request_buffer`:
-//! into the client's inbox, and what does not fit there into a temporary file ([`spill_files`](crate::client::spill_files)). A
-//! longer body streams from there on while its request holds a place.
+//! A place at the server is held for as long as the server works, and not for as long as a client sends: a few clients that
+//! send a byte now and then would otherwise hold all places. So the first `limits.request_buffer` bytes of a body are read
+//! before: into the client's inbox, and the bytes that do not fit there into a temporary file
+//! ([`spill_files`](crate::client::spill_files)). A longer body streams from there on while its request holds a place.
 //!
 //! A client that waits for `100 Continue` gets it from the gateway, since the server is asked only once the body is there.
 
@@ -24,13 +24,13 @@ use plimsoll_core::time::Instant;
 use std::future::poll_fn;
 use std::task::{Context, Poll};
 
-/// Bodies up to this size are not worth a file while memory is short.
+/// While memory is short, bodies up to this size are not worth a file.
 const LEAST_STORED: usize = 4096;
 
 /// The beginning of gRPC's media types.
 const GRPC: &[u8] = b"application/grpc";
 
-/// How the reading of a body ends without a request.
+/// Why the request does not arrive after its body was read.
 #[derive(Debug)]
 pub(super) enum NoBody {
     ClientLeft,
@@ -43,27 +43,27 @@ impl From<Refusal> for NoBody {
     }
 }
 
-/// A body under way.
+/// A body that is being read.
 struct Reading {
     body: Decoder<'static>,
     /// Where the body begins in the inbox: behind the head.
     start: usize,
-    /// Checked bytes of the body in the inbox, and payload bytes in all.
+    /// How many bytes of the body in the inbox are checked, and how many bytes of payload have come in all.
     checked: usize,
     payload: u64,
     stored: Option<Store>,
     pace: Pace,
-    /// The pace to keep while room in files is scarce and this body holds some.
+    /// The pace that the client must keep while this body holds scarce room in files.
     floor: Pace,
-    /// The client's place among those that are waited for.
+    /// The client's place among the clients that are waited for.
     awaited: AwaitedClient,
 }
 
 impl<W: Wire> Way<W> {
-    /// Reads the request's body: all of it, or as much as is read before an arrival.
+    /// Reads the request's body: all of it, or the part that is read before an arrival.
     pub(super) async fn read_body(&mut self) -> Result<(), NoBody> {
         if self.streams() {
-            // A short body may be there already: then nothing streams. A single message of gRPC comes with its head.
+            // A short body, such as a single message of gRPC, may have come with its head: then nothing streams.
             if !self.take_what_came().await {
                 return Err(NoBody::ClientLeft);
             }
@@ -107,7 +107,7 @@ impl<W: Wire> Way<W> {
 }
 
 impl<W: Wire> Way<W> {
-    /// Takes what the client has sent, as far as there is room, and waits for nothing. False if it has left.
+    /// Takes the bytes that the client has sent, as far as there is room, without waiting. False if the client has left.
     async fn take_what_came(&mut self) -> bool {
         poll_fn(|context| {
             while self.client.inbox.has_room() {
@@ -122,7 +122,8 @@ impl<W: Wire> Way<W> {
         .await
     }
 
-    /// Whether the body is to pass while it comes: because its path says so, or because gRPC may answer before its end.
+    /// Whether the body passes to the server while it comes, because its path is configured so, or because gRPC may answer
+    /// before the body's end.
     pub(super) fn streams(&self) -> bool {
         let (bytes, tables) = (self.client.inbox.bytes(), self.worker.tables());
         let path = self.head.rule_path(bytes);
@@ -152,7 +153,7 @@ impl Reading {
             }
             if self.body.is_done() || self.payload >= limits.request_buffer {
                 if buffers::exceed(worker.buffer_memory()) && self.checked > LEAST_STORED {
-                    // The request may wait for long. What finds no file stays in memory.
+                    // The request may wait for long. Bytes that find no file stay in memory.
                     drop(self.store(worker, &mut client.inbox));
                 }
                 return Poll::Ready(Ok(()));
@@ -191,8 +192,8 @@ impl Reading {
         }
     }
 
-    /// Keeps as little in memory as is worth it, for a wait: where memory is short, what has come goes to the file. What finds
-    /// no room in files stays.
+    /// Frees memory for a wait: if memory is short, the bytes that have come go to the file. Bytes for which the files have no
+    /// room stay in memory.
     fn spare(&mut self, worker: &Worker, inbox: &mut Inbox) -> Result<(), NoBody> {
         let is_short = buffers::exceed(worker.buffer_memory());
         if is_short && self.checked > LEAST_STORED {
@@ -204,12 +205,12 @@ impl Reading {
         Ok(())
     }
 
-    /// Whether the client has had its time, or its memory is needed.
+    /// Whether the client's time is over, or its memory is needed.
     fn is_late(&mut self, worker: &Worker) -> bool {
         self.awaited.is_given_up() || self.deadline(worker) <= worker.coarse()
     }
 
-    /// Until when more of the body must come.
+    /// The time by which more of the body must come.
     fn deadline(&mut self, worker: &Worker) -> Instant {
         if self.stored.is_some() && worker.are_files_scarce() {
             return self.pace.deadline().min(self.floor.deadline());
@@ -218,7 +219,7 @@ impl Reading {
         self.pace.deadline()
     }
 
-    /// Moves the body's bytes from the inbox to the file. False if all files are full: the rest streams.
+    /// Moves the body's bytes from the inbox to the file. False if all files are full: the rest of the body then streams.
     fn store(&mut self, worker: &Worker, inbox: &mut Inbox) -> Result<bool, NoBody> {
         let limits = worker.tables().settings.limits;
         worker.spare_files();

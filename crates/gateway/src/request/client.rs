@@ -1,4 +1,4 @@
-//! A client's bytes outside of an exchange: answers that are sent whole, responses that end early, bodies that nobody reads.
+//! A client's bytes outside of an exchange: whole answers, responses that end early, and bodies that nobody reads.
 
 use crate::accounting::permit_guard::PermitGuard;
 use crate::client::awaited_clients::AwaitedClient;
@@ -14,15 +14,15 @@ use std::future::poll_fn;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-/// An unread body up to this size is read and thrown away, to keep the connection.
+/// An unread body up to this size is read and dropped, so that the connection can go on.
 const DISCARD_LIMIT: usize = 64 * 1024;
-/// How long the last frame of a stream that is aborted may take to leave.
+/// The time limit for the last frame of an aborted stream to leave.
 const LAST_FRAME: Duration = Duration::from_secs(1);
 
 impl<W: Wire> Client<W> {
-    /// Sends the outbox, and counts its body bytes for `permit`. False if the client left or does not read: a stream is aborted
-    /// then. Where memory is short, a client of a folder's file holds none while it is waited for: it is not given up for what
-    /// it held, but reads on in small steps.
+    /// Sends the outbox, and counts its body bytes for `permit`. False if the client left or does not read; its stream is then
+    /// aborted. If memory is short, a waiting client of a folder's file holds none: so it is not given up for memory, but reads
+    /// on in small steps.
     pub(super) async fn flush(&mut self, worker: &Worker, permit: Option<&PermitGuard>) -> bool {
         let mut awaited = AwaitedClient::default();
         let mut taking = Taking::start(worker.coarse(), worker.tables().settings.timeouts.send);
@@ -69,9 +69,9 @@ impl<W: Wire> Client<W> {
         has_all
     }
 
-    /// Ends a response that its client does not take, or that cannot be finished, and says what became of it: its last bytes
-    /// may have been on their way. What the client has sent behind the request is thrown away: the connection would linger
-    /// over it, which begins with a plain end.
+    /// Ends a response that its client does not take, or that cannot be finished; returns its outcome, since its last bytes may
+    /// still arrive. Bytes that the client sent behind the request are dropped: otherwise the connection would linger, which
+    /// begins with a plain end.
     pub(super) async fn abort(&mut self, worker: &Worker, outcome: Outcome) -> Outcome {
         self.io.abort();
         self.outbox.clear();
@@ -86,7 +86,7 @@ impl<W: Wire> Client<W> {
         if is_whole { Outcome::Completed } else { outcome }
     }
 
-    /// Reads the rest of a body and throws it away, to keep the connection. False if the body is too large.
+    /// Reads the rest of a body and drops it, so that the connection can go on. False if the body is too large.
     pub(super) async fn discard(&mut self, worker: &Worker, framing: Framing) -> bool {
         let mut body = Decoder::new(framing);
         let mut total = 0;

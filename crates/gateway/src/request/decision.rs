@@ -1,4 +1,4 @@
-//! Whether and when a request starts: classified, put to the engine, and waited for where the engine says so.
+//! Whether and when a request starts: it is classified, the engine decides on it, and it waits if the engine says so.
 //!
 //! The engine decides on level, admission and place in one call. A request that has to wait is parked here; its verdict
 //! comes by its thread's [mailbox](crate::worker::mailbox) into its connection's slot.
@@ -18,11 +18,11 @@ use std::task::Poll;
 /// Why a request does not start.
 #[derive(Debug)]
 pub(super) enum NotStarted {
-    /// The engine turned it away, on arrival or while it waited.
+    /// The engine rejected the request, on arrival or while it waited.
     Rejected(Rejection),
     /// The request is exempt, and no place became free within the gateway's own limit.
     TooLate,
-    /// The requests that wait hold as much memory as they may.
+    /// Waiting requests hold as much memory as they may.
     NoMemory,
     /// The client left while the request waited.
     ClientLeft,
@@ -37,22 +37,22 @@ impl<W: Wire> Way<W> {
         let client = self.peer.client(bytes, &self.head, settings);
         let view = HeadView { bytes, head: &self.head, client, peer: &self.peer, settings };
         let target = self.worker.lane.borrow().classify(&view);
-        // Tables are renewed after the classification: they are never older than the numbers in `target`.
+        // The tables are renewed after the classification, so that they are never older than the numbers in `target`.
         self.worker.renew();
         target
     }
 
-    /// Why the request is rejected before its body is there, and when it may come again.
+    /// Why and until when the request would be rejected, if that is certain before its body has come.
     pub(super) fn reject_before_body(&self, target: &Target) -> Option<Rejection> {
         let (now, mut lane) = (self.worker.now(), self.worker.lane.borrow_mut());
         lane.reject_before_body(now, target)
     }
 
-    /// Level, admission and place: returns once the request holds a place at its plant, or never will.
+    /// Asks for level, admission and place: returns once the request holds a place at its plant, or never will.
     pub(super) async fn admit(&mut self, target: Target) -> Result<Permit, NotStarted> {
         let slot = &self.client.slot;
         let token = slot.token(self.worker.index);
-        // The wait begins before the call, since the verdict may come out of the call.
+        // The wait begins before the call, since the call itself may deliver the verdict.
         slot.begin_wait();
         let arrival = self.worker.with_lane(|lane, now, verdicts| {
             let target = Target { repeats: slot.repeats(now, target.class), ..target };
@@ -73,7 +73,7 @@ impl<W: Wire> Way<W> {
 
     async fn wait(&mut self, permit: Permit) -> Result<Permit, NotStarted> {
         let slot = self.client.slot.clone();
-        // The engine bounds the wait of all requests but the exempt ones.
+        // The engine bounds the wait of all requests except exempt ones.
         if permit.reason() == Reason::Exempt {
             slot.arm(Some(self.worker.after(self.worker.tables().settings.timeouts.first_byte)));
         }

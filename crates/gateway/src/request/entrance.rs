@@ -1,4 +1,4 @@
-//! An accepted connection until what is spoken on it is known: it takes its slot, and goes on as that protocol's connection.
+//! An accepted connection until its protocol is known: it takes its slot, and goes on as a connection of that protocol.
 
 use super::peer::{ConnectionSource, is_in};
 use super::{at_accept, handshake, http1_connection, http2_connection, proxied};
@@ -27,7 +27,7 @@ impl Drop for SlotGuard {
 
 /// Serves a connection to its end.
 pub(crate) async fn enter(worker: Rc<Worker>, accepted: Accepted) {
-    // Declared first and therefore dropped last: the connection counts until its socket is closed.
+    // The slot is declared first and so dropped last: the connection counts until its socket is closed.
     let slot = worker.slots.borrow_mut().add();
     let guard = SlotGuard { slot, worker };
     poll_fn(|context| {
@@ -58,7 +58,7 @@ pub(crate) async fn enter(worker: Rc<Worker>, accepted: Accepted) {
     let mut source = ConnectionSource { is_secure: tls, ..ConnectionSource::plain(peer) };
     let (io, protocol) = if tls {
         let Ok(io) = io.into_plain() else { return };
-        // On the heap, where it takes memory only while it lasts.
+        // The handshake is on the heap, where it takes memory only while it lasts.
         let Some(agreed) = Box::pin(handshake::agree(&guard, io, peer)).await else { return };
         source.certificate = agreed.certificate;
         (Socket::Tls(agreed.io), agreed.protocol)
@@ -70,7 +70,7 @@ pub(crate) async fn enter(worker: Rc<Worker>, accepted: Accepted) {
         Protocol::Http2 => Some((io, Vec::new())),
     };
     if let Some((io, first)) = http2 {
-        // On the heap, so that the task of a connection of HTTP/1 has no room for it.
+        // The HTTP/2 connection is on the heap, so that the task of an HTTP/1 connection needs no room for it.
         if let Some(io) = Box::pin(http2_connection::run(&guard, io, first, &source)).await {
             Box::pin(guard.linger(io)).await;
         }

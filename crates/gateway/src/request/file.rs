@@ -1,7 +1,7 @@
 //! Requests that the gateway serves itself, from a folder.
 //!
-//! The plant of a folder is this machine, and its place is given back once the file is open: how fast a client takes the
-//! file is no work of the plant, and slow clients would otherwise hold all of its places.
+//! The plant of a folder is this machine. The request's place is given back once the file is open: sending to a slow client is
+//! no work of the plant, and slow clients would otherwise hold all of its places.
 
 use super::answer;
 use super::forward::Started;
@@ -38,7 +38,7 @@ impl<W: Wire> Way<W> {
         let head = self.scratch.len();
         match response.body {
             FileBody::Memory { bytes, range } => {
-                // A small file is copied behind its head, so that both leave in one write; a larger one is not copied.
+                // A small file is copied behind its head, so that both leave in one write. A larger file is not copied.
                 if head + range.len() <= SMALL {
                     let mut buffer = Buffer::small();
                     let end = head + range.len();
@@ -56,7 +56,7 @@ impl<W: Wire> Way<W> {
             }
             FileBody::File(slice) => {
                 self.client.outbox.push_head(&self.scratch);
-                // What its client sent and was sent is not needed while it takes the file, which may be for long.
+                // The request's fields and the scratch memory are freed, since the client may take long for the file.
                 (self.head.fields, self.scratch) = (Vec::new(), Vec::new());
                 self.note_besides();
                 if self.client.outbox.follow_with(slice, !W::IN_ORDER).is_err() {
@@ -76,7 +76,7 @@ impl<W: Wire> Way<W> {
         self.go_on(started.requested, framing).await
     }
 
-    /// The file cannot be finished, or its client does not take it.
+    /// Ends a request whose file cannot be finished, or whose client does not take it.
     async fn give_up(&mut self, permit: PermitGuard) {
         self.client.outbox.clear();
         let outcome = match W::IN_ORDER {
@@ -114,7 +114,7 @@ impl<W: Wire> Way<W> {
         if !is_range || !is_lighter(started.rewrites, &response) {
             return Some(response);
         }
-        // The client may have the beginning of the whole page.
+        // The client may already have the beginning of the full page, so a range of the lighter one is not served.
         request.fields.range = None;
         Some(files.respond(now, &request))
     }
@@ -152,7 +152,7 @@ impl<W: Wire> Way<W> {
     }
 }
 
-/// Whether a level below the highest answers, and not the highest level's tree for it.
+/// Whether a level below the highest answers from its own tree.
 fn is_lighter(rewrites: &[Rewrite], response: &FileResponse) -> bool {
     let [_, .., top] = rewrites else { return false };
     let prefix = top.prefix.as_bytes();

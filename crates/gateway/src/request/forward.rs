@@ -32,11 +32,11 @@ pub(super) struct Started<'a> {
     pub headers: &'a SiteHeaders,
 }
 
-/// What an exchange leaves behind.
+/// The results of an exchange.
 struct After {
-    /// Whether all of the request was sent. Unsent bytes still lie where the next request is looked for.
+    /// Whether all of the request was sent. Unsent bytes still lie in the inbox, before the next request.
     complete: bool,
-    /// The status that the client was sent, if it was.
+    /// The status that was sent to the client, if any was.
     status: Option<u16>,
     keeps_client: bool,
     ends_with_connection: bool,
@@ -56,12 +56,12 @@ impl After {
     }
 }
 
-/// Whether a plant's own processes decide on levels, whose reports pass then.
+/// Whether the plant's own processes decide on levels, so that their reports pass to the client.
 fn decides_itself(tables: &ThreadTables, plant: usize) -> bool {
     tables.plants.get(plant).is_some_and(|row| row.decides_itself)
 }
 
-/// The header that a plant may not use.
+/// The header that the plant may not use.
 fn reserved_name(tables: &ThreadTables, plant: usize) -> &str {
     if decides_itself(tables, plant) { "" } else { tables.settings.report.reserved_name() }
 }
@@ -75,7 +75,7 @@ impl<W: Wire> Way<W> {
         let started = Started {
             tables: &tables,
             plant: permit.plant(),
-            // An exempt request goes as it came: a check of the server's health knows nothing of levels.
+            // An exempt request is not changed by levels: it may be a health check of the server itself.
             rewrites: match permit.reason() {
                 Reason::Exempt => &[],
                 _ => rewrites(settings, target, permit.level()),
@@ -133,7 +133,7 @@ impl<W: Wire> Way<W> {
         let response = ResponseSide::new(terms, &mut self.reply, &mut self.scratch);
         let (worker, client) = (&self.worker, &mut self.client);
         let progress = Progress::start(worker.coarse(), &tables.settings.timeouts, streams);
-        // A scope of its own, so that the connection's task needs no room for it beside what follows.
+        // The exchange has a scope of its own, so that the connection's task needs no room for it afterwards.
         let (end, after) = {
             let mut exchange = Exchange {
                 worker,
@@ -158,7 +158,7 @@ impl<W: Wire> Way<W> {
         self.conclude(end, after, requested, permit).await
     }
 
-    /// The request departs, and the connection goes on or ends.
+    /// Departs the request; the connection then goes on or ends.
     async fn conclude(
         &mut self,
         end: End,
@@ -166,7 +166,7 @@ impl<W: Wire> Way<W> {
         requested: Requested,
         mut permit: PermitGuard,
     ) -> Next {
-        // A failure has an answer of its own, which takes the place of the server's.
+        // A failed exchange gets an answer of the gateway, so its status does not count here.
         if let Some(status) = after.status
             && !matches!(end, End::Failed(_))
         {
@@ -200,12 +200,13 @@ impl<W: Wire> Way<W> {
                 permit.depart(outcome);
                 Next::Close
             }
-            // These two never leave `retry::carry`.
+            // `retry::carry` never returns these two.
             End::Retry | End::Absent => Next::Close,
         }
     }
 
-    /// Writes the heads that the upstream may get: that of the level, and those above while one falls back to the next.
+    /// Writes the heads that the upstream may get: that of the request's level, and those of the levels above, as long as each
+    /// level falls back.
     fn write_variants(
         &mut self,
         rewrites: &[Rewrite],

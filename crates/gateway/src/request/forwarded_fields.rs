@@ -42,7 +42,7 @@ impl<'a> Outgoing<'a> {
                 out.extend_from_slice(node);
                 out.extend_from_slice(b", ");
             }
-            // What stands before the client's own member the client may have made up.
+            // The client may have written everything before its own member itself.
             let member = self.peer.member(self.bytes, self.head, self.settings);
             let stated = |name| member.and_then(|member| parameter(member, name));
             (stated(b"proto="), stated(b"host="))

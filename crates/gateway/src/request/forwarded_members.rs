@@ -1,7 +1,7 @@
 //! The members of a `Forwarded` field and their parameters (RFC 7239 4).
 //!
-//! A comma or a semicolon in a quoted string separates nothing, so that a host of a client's choice, which a proxy quotes, is
-//! no parameter of its own. Both are read from the end: what a proxy adds stands there, so that a quote that a client leaves
+//! A comma or a semicolon in a quoted string separates nothing, so that a host name that a client chose, and a proxy quotes,
+//! cannot add a parameter. Values are read from the end, where proxies add their members, so that a quote that a client leaves
 //! open hides no member of a proxy.
 
 /// The members of a field's value, the last one first, trimmed and without empty ones.
@@ -19,7 +19,7 @@ pub(super) fn parameter<'a>(member: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     Some(value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\"")).unwrap_or(value))
 }
 
-/// The parts between separators that no quoted string holds, the last one first, trimmed.
+/// The parts between separators outside of quoted strings, the last one first, trimmed.
 fn parts(text: &[u8], separator: u8) -> impl Iterator<Item = &[u8]> {
     let mut rest = Some(text);
     std::iter::from_fn(move || {
@@ -37,7 +37,7 @@ fn last_separator(text: &[u8], separator: u8) -> Option<usize> {
     let mut is_quoted = false;
     (0..text.len()).rev().find(|&at| match text[at] {
         b'"' => {
-            // A backslash before a quote makes it one of the string's own characters, unless that is escaped itself.
+            // A backslash before a quote makes the quote a character of the string, unless the backslash is escaped itself.
             let backslashes = text[..at].iter().rev().take_while(|&&byte| byte == b'\\').count();
             is_quoted = !is_quoted || backslashes % 2 == 1;
             false
@@ -67,7 +67,7 @@ mod tests {
         assert_eq!(parameter(b"for=a;for=b", b"for="), Some(&b"a"[..]), "the first counts");
     }
 
-    /// What a client sends stands before what its proxy adds.
+    /// The text of a client stands before the text that its proxy adds.
     #[test]
     fn an_open_quote_hides_no_member_after_it() {
         for own in ["for=203.0.113.9", r#"for="[2001:db8::1]""#, r#"for=9.9.9.9;host="a\"b,c""#] {

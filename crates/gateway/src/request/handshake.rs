@@ -1,7 +1,8 @@
 //! The handshake of a connection that speaks TLS.
 //!
-//! A client that does not finish it is one that does not finish its request's head: it has as long, and counts with them for
-//! the memory that it holds. Until its first byte its connection is idle, and may be ended to make room for another.
+//! A client that does not finish its handshake is treated like one that does not finish a request's head: it has the same time,
+//! and counts with such clients for the memory that it holds. Until its first byte its connection is idle, and may be ended to
+//! make room for another.
 
 use super::entrance::SlotGuard;
 use crate::client::awaited_clients::AwaitedClient;
@@ -16,18 +17,18 @@ use std::net::IpAddr;
 use std::rc::Rc;
 use std::task::Poll;
 
-/// About what an unfinished handshake holds besides the bytes that came.
+/// The approximate memory of an unfinished handshake besides the bytes that came.
 const UNFINISHED: usize = 6 * 1024;
 
-/// What both ends agreed on.
+/// The result of a handshake.
 pub(super) struct Agreed {
     pub io: Box<TlsSocket>,
     pub protocol: Protocol,
-    /// The name in the client's certificate, which was checked.
+    /// The name in the client's certificate, which was verified.
     pub certificate: Option<Rc<str>>,
 }
 
-/// Carries a handshake with a client to its end; `None` if nothing came of it.
+/// Carries a client's handshake to its end; `None` if it fails.
 pub(super) async fn agree(guard: &SlotGuard, io: PlainSocket, client: IpAddr) -> Option<Agreed> {
     let (worker, slot) = (&guard.worker, &guard.slot);
     let server = &worker.shared.tls;
@@ -51,7 +52,7 @@ pub(super) async fn agree(guard: &SlotGuard, io: PlainSocket, client: IpAddr) ->
     .await;
     slot.arm(None);
     if let Err(error) = agreed {
-        // A client that has said nothing has begun no handshake.
+        // If no byte has come, the client has not begun a handshake.
         if io.received() > 0 {
             server.handshakes.count(None);
             let why = reason::of_handshake(&error);

@@ -70,7 +70,8 @@ fn the_source_of_a_program_is_not_served() {
         let answer = server.get(&format!("/{name}"));
         assert_eq!((answer.status, answer.text()), (200, content), "{name}");
     }
-    // What other tools compressed beside them, or alone. A page's copies are served, and so is what has another name.
+    // Copies that other tools compressed, beside an original or alone. A page's copies are served, and so are copies with other
+    // names.
     for name in ["a.php.gz", "b.PHTML.br", "c.php.ZST", "alone.php.gz", "a.php.gz.br"] {
         place.write(&format!("root/{name}"), "compressed");
         assert_eq!(server.get(&format!("/{name}")).status, 404, "{name}");
@@ -79,7 +80,7 @@ fn the_source_of_a_program_is_not_served() {
         place.write(&format!("root/{name}"), "compressed");
         assert_eq!(server.get(&format!("/{name}")).status, 200, "{name}");
     }
-    // A page that becomes a program.
+    // The page becomes a program.
     place.write("root/1.php", "<?php x();");
     server.pass(REVALIDATE);
     assert_eq!(server.get("/1.php").status, 404);
@@ -330,7 +331,7 @@ fn images_in_newer_formats() {
     assert_eq!(server.get("/photo.jpg").text(), "a picture of many bytes");
     assert_eq!(server.get("/alone.png").header("vary"), None);
     assert_eq!(server.ask("GET", "/own.webp", &[("accept", "image/avif")]).text(), "webp itself");
-    // Ranges are of the representation that was chosen.
+    // A range applies to the representation that was chosen.
     let part = server.ask("GET", "/photo.jpg", &[("accept", "image/webp"), ("range", "bytes=0-3")]);
     assert_eq!((part.text(), part.header("content-range")), ("webp", Some("bytes 0-3/13")));
 }

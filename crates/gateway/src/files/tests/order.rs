@@ -85,14 +85,15 @@ fn trees_that_are_exchanged_and_taken_away_leave_no_gap() {
     fs::rename(place.at("root"), place.at("aside")).unwrap();
     fs::rename(place.at("other"), place.at("root")).unwrap();
     fs::remove_dir_all(place.at("aside")).unwrap();
-    // No time has passed: files in memory are served, and others are looked for in the new trees.
+    // No time has passed: files in memory are still served, and others are looked for in the new trees.
     for path in ["/text/new.txt", "/full/large"] {
         assert_eq!(server.get(path).status, 200, "{path}");
     }
     assert_eq!(server.get("/text/no.txt").status, 404);
 }
 
-/// As fast as the disk does it, so that an exchange often falls into a look-up, and the next into the one that follows.
+/// The folder is replaced as fast as the disk allows, so that a replacement often falls into a look-up, and the next one into
+/// the look-up after it.
 #[test]
 fn no_name_is_lost_while_trees_are_exchanged_again_and_again() {
     let place = trees(MANIFEST);
@@ -117,7 +118,7 @@ fn no_name_is_lost_while_trees_are_exchanged_again_and_again() {
             for path in ["/text/f.txt", "/full/large"] {
                 assert_eq!(server.get(path).status, 200, "{path}");
             }
-            // What is in memory is no look-up.
+            // A file in memory would need no look-up.
             server.files.forget();
         }
     });

@@ -24,7 +24,7 @@ fn reserved_names_are_no_trailers() {
     }
 }
 
-/// What an origin may merge into the head after the request was classified without it.
+/// Fields that an origin may merge into the head, although the request was classified without them.
 #[test]
 fn fields_of_the_head_are_no_trailers() {
     let trailer = |name: &str| {
@@ -56,7 +56,7 @@ fn a_client_says_nothing_of_itself_in_trailers() {
     }
 }
 
-/// The payload, whether the body ended, and the bytes that were left over; or the refusal.
+/// Decodes a body; returns the payload, whether the body ended, and the bytes left over, or the refusal.
 fn decode(framing: Framing, pieces: &[&[u8]]) -> Result<(Vec<u8>, bool, Vec<u8>), Refusal> {
     let mut decoder = Decoder::new(framing);
     let (mut payload, mut rest) = (Vec::new(), Vec::new());

@@ -90,7 +90,7 @@ fn framing() {
     assert_eq!(framing("Transfer-Encoding: Chunked\r\n"), Ok(Framing::Chunked));
 }
 
-/// Rules match what a server will serve, and what is forwarded.
+/// Rules match the path that a server will serve, and that is forwarded.
 #[test]
 fn rules_see_the_normal_path_and_the_fields_that_are_passed_on() {
     let text =
@@ -228,8 +228,8 @@ fn scan_stepwise(text: &[u8]) -> Result<Option<usize>, Refusal> {
     outcomes.into_iter().find(|outcome| !matches!(outcome, Ok(None))).unwrap_or(Ok(None))
 }
 
-/// A damaged head is found alike in one read and byte by byte. If it is accepted, it cannot be read in another way: it
-/// has no control characters and one framing.
+/// A damaged head gives the same result in one read and byte by byte. If it is accepted, it has no control characters and one
+/// framing, so that it cannot be read in another way.
 #[test]
 fn fuzz_smoke_damaged_heads_never_panic_and_stay_strict() {
     let base = b"POST /a?b HTTP/1.1\r\nHost: a.b\r\nContent-Length: 3\r\nX: y\r\nConnection: close\r\n\r\n";

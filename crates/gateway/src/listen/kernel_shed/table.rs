@@ -1,8 +1,8 @@
-//! The table of nftables: its name, its rules, and what is asked of nft.
+//! The table of nftables: its name, its rules, and the calls of the program nft.
 //!
-//! **Its name** is made of all addresses that it guards: `plimsoll_PORT_HASH`, by the port of the first one and a hash of all.
-//! So gateways that listen elsewhere never share one, be it at the same port of another address, and the process that takes
-//! this one's place at the same addresses has the same table.
+//! **Its name** is made from all addresses that it guards: `plimsoll_PORT_HASH`, with the port of the first address and a hash
+//! of all. So gateways at different addresses never share a table, even at the same port, and a process that replaces this one
+//! at the same addresses has the same table.
 //!
 //! **Its owner** is named in it, by an empty chain. A table is removed together with the chain of its owner in one transaction,
 //! which fails as a whole if another process has made the table anew.
@@ -19,7 +19,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// Where nft is looked for besides `PATH`, which often has no `sbin` for users.
+/// Where the program nft is looked for besides `PATH`, which often has no `sbin` for users.
 const NFT: [&str; 3] = ["nft", "/usr/sbin/nft", "/sbin/nft"];
 
 /// What the kernel's headers (`linux/netlink.h`, `linux/netfilter/nf_tables.h`) say of a message that asks for a table, and of
@@ -37,12 +37,12 @@ const NAME: u16 = 1;
 pub(crate) struct ShedTable {
     pub name: String,
     addresses: Vec<SocketAddr>,
-    /// The chain that names its owner.
+    /// The chain that names the table's owner.
     owner: String,
 }
 
 impl ShedTable {
-    /// `None` where there is no address.
+    /// The table for these addresses; `None` if there are none.
     pub(crate) fn of(mut addresses: Vec<SocketAddr>) -> Option<Self> {
         addresses.sort_unstable();
         let port = addresses.first()?.port();
@@ -54,7 +54,7 @@ impl ShedTable {
         Some(ShedTable { name, addresses, owner })
     }
 
-    /// Makes it anew, whatever is there.
+    /// Makes the table anew, whether or not it exists.
     pub(super) fn make(&self) -> Result<(), String> {
         run(&self.made()).map(drop)
     }
@@ -65,17 +65,17 @@ impl ShedTable {
         let _ = run(&format!("delete chain inet {name} {owner}\ndelete table inet {name}\n"));
     }
 
-    /// Removes one of this name that a crash has left, for a gateway that wants none. Where rules may not be changed, none was
-    /// made.
+    /// For a gateway without `shed`: removes a table of this name that a crash has left. If this process may not change rules,
+    /// it has made none.
     pub(crate) fn remove_left(&self) {
         let may_be = capabilities(None).is_ok_and(|own| own.effective.contains(CapabilitySet::NET_ADMIN));
-        // Mostly there is none, which the kernel says sooner than nft is started.
+        // Mostly there is no such table, which the kernel reports faster than nft would start.
         if may_be && self.is_there() {
             let _ = run(&format!("delete table inet {}\n", self.name));
         }
     }
 
-    /// Whether there is a table of this name, whoever has made it. Where the kernel has no nftables there is none.
+    /// Whether a table of this name exists, whoever has made it. False if the kernel has no nftables.
     pub(super) fn is_there(&self) -> bool {
         let ask = || {
             let flags = SocketFlags::CLOEXEC;
@@ -90,7 +90,7 @@ impl ShedTable {
         ask().unwrap_or(false)
     }
 
-    /// The netlink message that asks for it: a header, the family, and its name as the only attribute.
+    /// The netlink message that asks for the table: a header, the family, and the table's name as the only attribute.
     fn question(&self) -> Vec<u8> {
         let attribute = 4 + self.name.len() + 1;
         let length = (HEADER + FAMILY + attribute).next_multiple_of(4);
@@ -98,7 +98,7 @@ impl ShedTable {
         message.extend_from_slice(&(length as u32).to_ne_bytes());
         message.extend_from_slice(&ASK.to_ne_bytes());
         message.extend_from_slice(&IS_REQUEST.to_ne_bytes());
-        // Its number, its sender and, behind the family, version and number of what is asked: all of them 0.
+        // The sequence number and port of the header, and the version and resource number behind the family, are all 0.
         message.extend_from_slice(&[0; 8]);
         message.extend_from_slice(&[INET, 0, 0, 0]);
         message.extend_from_slice(&(attribute as u16).to_ne_bytes());
@@ -108,7 +108,7 @@ impl ShedTable {
         message
     }
 
-    /// How many connections it has reset since this was asked last.
+    /// How many connections the table has reset since the last call.
     pub(super) fn take_resets(&self) -> Result<u64, String> {
         run(&format!("reset counter inet {} turned_away\n", self.name)).map(|text| packets(&text))
     }
@@ -148,8 +148,8 @@ impl ShedTable {
         )
     }
 
-    /// What puts clients into the set and takes others out. To take out what is there no more is an error, so it is put in
-    /// first, which changes nothing where it is there.
+    /// The script that adds clients to the set and removes others. Since removing a missing entry is an error, each entry is
+    /// added first, which changes nothing if it is there.
     fn changed(&self, added: &[(IpAddr, Duration)], lifted: &[IpAddr]) -> String {
         let mut script = String::new();
         let mut line = |what: &str, client: &IpAddr, timeout: &str| {
@@ -173,7 +173,7 @@ pub(super) fn packets(text: &str) -> u64 {
     after.and_then(|count| count.parse().ok()).unwrap_or(0)
 }
 
-/// Runs nft with a script; returns what it prints, or why it failed.
+/// Runs nft with a script; returns its output, or why it failed.
 fn run(script: &str) -> Result<String, String> {
     let start = |program: &&str| {
         let command = &mut Command::new(program);
@@ -187,7 +187,7 @@ fn run(script: &str) -> Result<String, String> {
         Some(Err(error)) => return Err(format!("it cannot be started: {error}")),
         None => return Err("there is no program nft".to_owned()),
     };
-    // Nothing is printed before all of it is read.
+    // nft prints nothing before it has read the whole script.
     let written = child.stdin.take().map_or(Ok(()), |mut input| input.write_all(script.as_bytes()));
     let output = child.wait_with_output().map_err(|error| error.to_string())?;
     if output.status.success() && written.is_ok() {

@@ -88,7 +88,7 @@ fn gateways_that_listen_elsewhere_never_share_a_table_and_those_that_listen_ther
 fn the_kernel_says_whether_there_is_a_table_without_nft() {
     use nix::sched::{CloneFlags, unshare};
     let asked = std::thread::spawn(|| {
-        // As any other user than root there is no network of its own.
+        // Only root may have a network namespace of its own.
         unshare(CloneFlags::CLONE_NEWNET).ok()?;
         let [own, other] = ["127.0.0.1:80", "127.0.0.1:81"].map(|address| {
             ShedTable::of(vec![address.parse().expect("an address")]).expect("it has an address")
