@@ -21,19 +21,19 @@ pub(crate) struct Outgoing<'a> {
     pub bytes: &'a [u8],
     pub head: &'a RequestHead,
     pub rewrite: Option<&'a Rewrite>,
-    /// Whether a level below the highest is asked for.
+    /// Whether the request's level is below the highest.
     pub is_lighter: bool,
     pub peer: &'a Peer,
     pub settings: &'a Settings,
-    /// Named where the client named no host: HTTP/1.1 must name one, and servers refuse an empty one.
+    /// The host that is named if the client named none: HTTP/1.1 must name a host, and servers refuse an empty one.
     pub fallback_host: &'a str,
-    /// Named in place of the client's, where the upstream has a host of its own.
+    /// The host that is named in place of the client's, if the upstream has a host of its own.
     pub own_host: Option<&'a str>,
     /// The site's rules.
     pub rules: &'a HeaderRules,
     /// The gateway's mark.
     pub mark: &'a LoopMark,
-    /// Its place in a trace, where the gateway takes part in traces.
+    /// The request's place in a trace, if the gateway takes part in traces.
     pub trace: Option<&'a TraceContext>,
     /// What is reported to a server that decides itself of the gateway's places there.
     pub places: Option<PlaceLoad>,
@@ -102,7 +102,7 @@ impl Outgoing<'_> {
         out.extend_from_slice(b"\r\n");
     }
 
-    /// What is asked for. Without a path that is the whole server for OPTIONS (RFC 9112 3.2.4).
+    /// The target. An empty path stands for the whole server with OPTIONS (RFC 9112 3.2.4).
     fn target(&self) -> &[u8] {
         match self.head.target.of(self.bytes) {
             b"" if self.head.method.of(self.bytes) == b"OPTIONS" => b"*",

@@ -1,8 +1,8 @@
 //! A client's HTTP/1.1 connection: one request after another, until one side ends it.
 //!
-//! All of it is one task. Requests that a client sends early stay in the inbox and are served in order. Buffers exist
-//! only while they hold bytes. A connection that has been idle for a moment *rests*: what it takes to serve requests is
-//! given back, and its task keeps a socket and a slot. It keeps no more while it *lingers*, after its last response.
+//! All of it is one task. Requests that a client sends early stay in the inbox and are served in order. Buffers exist only
+//! while they hold bytes. A connection that has been idle for a moment *rests*: the memory for serving requests is freed, and
+//! the task keeps a socket and a slot. The same holds while the connection *lingers* after its last response.
 
 use super::entrance::SlotGuard;
 use super::lifecycle::{Next, Way};
@@ -25,10 +25,10 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::AsyncWrite;
 
-/// How long a connection stays ready for its next request before it rests. A client that sends requests one upon another
-/// finds it ready; to get ready costs less than a connection anew.
+/// How long a connection stays ready for its next request before it rests. A client that sends one request after another finds
+/// the connection ready; to get ready again costs less than a new connection.
 const READY: Duration = Duration::from_secs(1);
-/// How long a client may still send after its last response, from when it last sent something.
+/// How long a connection lingers after the client's last bytes.
 const LINGER: Duration = Duration::from_secs(1);
 
 /// What a load balancer gets that is not configured.
@@ -38,32 +38,32 @@ const UNKNOWN_PROXY: Refusal = Refusal::bad(proxy_header::UNEXPECTED);
 struct PartialHead {
     scan: HeadScan,
     has_begun: bool,
-    /// An empty line before the head was skipped.
+    /// Whether an empty line before the head was skipped.
     skipped: bool,
     /// The head's place among the thread's unfinished heads, if it had to wait for its next bytes.
     awaited: AwaitedClient,
 }
 
-/// What came of the wait for a head.
+/// The result of the wait for a head.
 enum Awaited {
     Head,
-    /// Nothing: the client is done, or the gateway is.
+    /// No head comes: the client or the gateway ends the connection.
     End,
-    /// Nothing for a moment.
+    /// No byte has come for [`READY`].
     Idle,
 }
 
-/// How a connection serves no more requests.
+/// Why a connection serves no more requests for now.
 enum Left {
-    /// The connection had none for a moment.
+    /// No request has come for a moment.
     Rest(Socket),
-    /// The client may still be sending.
+    /// The client may still be sending, so the connection lingers.
     Linger(Socket),
     End,
 }
 
-/// Serves HTTP/1 on a socket until one side ends it. Where the client turns out to speak HTTP/2, the socket is returned with
-/// the bytes that came.
+/// Serves HTTP/1 on a socket until one side ends it. If the client turns out to speak HTTP/2, the socket is returned with the
+/// bytes that came.
 pub(super) async fn run(
     guard: &SlotGuard,
     io: Socket,
@@ -94,8 +94,8 @@ pub(super) async fn run(
     None
 }
 
-/// On the heap, where it takes memory only until the connection rests or lingers; made outside of the task, which would
-/// otherwise have room for it.
+/// Serves requests in a future on the heap, which takes memory only until the connection rests or lingers. It is made outside
+/// of the connection's task, which would otherwise have room for it.
 fn serve_until_idle(
     guard: &SlotGuard,
     io: Socket,
@@ -104,7 +104,7 @@ fn serve_until_idle(
 ) -> Pin<Box<impl Future<Output = Left>>> {
     let client = Client { io, inbox, outbox: Outbox::default(), slot: guard.slot.clone(), besides: 0 };
     let mut way = Way::new(guard.worker.clone(), client, source);
-    // The future borrows `way`: a `way` moved into what it awaits would take its memory twice.
+    // The future borrows `way`: if it were moved into the awaited future, it would take its memory twice.
     Box::pin(async move {
         match way.serve().await {
             Next::Rest => Left::Rest(way.client.io),
@@ -115,8 +115,8 @@ fn serve_until_idle(
 }
 
 impl SlotGuard {
-    /// Waits for the first bytes of a request. False at the end of the connection: the client has left or has sent nothing
-    /// for too long, its place is needed, or the gateway stops.
+    /// Waits for the first bytes of a request. False if the connection ends: the client has left or has sent nothing for too
+    /// long, the connection's place is needed, or the gateway stops.
     async fn rest(&self, io: &mut Socket, inbox: &mut Inbox) -> bool {
         let (worker, slot) = (&self.worker, &self.slot);
         let Some(since) = slot.idle_since() else { return false };
@@ -125,13 +125,13 @@ impl SlotGuard {
             return false;
         }
         slot.arm(Some(deadline));
-        // On the heap: most connections that rest need none.
+        // The place is on the heap, since most connections that rest need none.
         let mut awaited = None::<Box<AwaitedClient>>;
         let has_come = poll_fn(|context| match inbox.poll_fill(io, context, false) {
             Poll::Ready(count) => Poll::Ready(count.is_ok_and(|count| count > 0)),
             Poll::Pending if worker.ends_idle() || slot.expired() => Poll::Ready(false),
             Poll::Pending => {
-                // A part of a record of TLS is held to what holds for a part of a head.
+                // An unfinished TLS record is treated like an unfinished head.
                 if io.held() > 0 {
                     let awaited = awaited.get_or_insert_with(|| {
                         slot.busy();
@@ -150,12 +150,13 @@ impl SlotGuard {
 }
 
 impl SlotGuard {
-    /// Answers a client that has not been read, and ends. The proxy that has made the connection may have sent more already.
+    /// Answers a client without reading a request, and ends the connection. The proxy that made the connection may have sent
+    /// more bytes already.
     pub(super) async fn turn_away(&self, mut io: PlainSocket, answer: Vec<u8>) {
         if answer.is_empty() {
             return;
         }
-        // It fits into the empty buffer of the socket; whether it arrives is not waited for.
+        // The answer goes into the socket's empty buffer; nobody waits until it arrives.
         poll_fn(|context| {
             let _ = Pin::new(&mut io).poll_write(context, &answer);
             Poll::Ready(())
@@ -198,7 +199,8 @@ impl SlotGuard {
 }
 
 impl SlotGuard {
-    /// Whether a connection of HTTP/2 begins. A beginning of its preface is waited out: no method of HTTP/1 has it whole.
+    /// Whether an HTTP/2 connection begins. If the bytes are a beginning of its preface, the rest is waited for: no HTTP/1
+    /// request begins with the whole preface.
     async fn is_preface(&self, io: &mut Socket, inbox: &mut Inbox) -> bool {
         self.slot.arm(Some(self.worker.after(self.worker.tables().settings.timeouts.head)));
         poll_fn(|context| {
@@ -220,7 +222,7 @@ impl SlotGuard {
 }
 
 impl Way<Socket> {
-    /// Serves one request after another until there is none for a moment; returns how that ends.
+    /// Serves one request after another until none comes for a moment; returns what follows.
     async fn serve(&mut self) -> Next {
         loop {
             let next = match self.next_head().await {
@@ -260,8 +262,8 @@ impl Way<Socket> {
         Ok(Awaited::Head)
     }
 
-    /// Reads until a head is complete, and returns its length; `None` at the connection's end, and when the deadline has
-    /// passed before anything came.
+    /// Reads until a head is complete, and returns its length; `None` at the end of the connection, or if the deadline passes
+    /// before any byte has come.
     fn poll_head(
         &mut self,
         context: &mut Context<'_>,
@@ -320,8 +322,7 @@ impl Way<Socket> {
 }
 
 impl PartialHead {
-    /// The next bytes are not there yet. What has come is kept in memory of its size, and counted with all other
-    /// unfinished heads.
+    /// The next bytes have not come. The bytes so far move to memory of their size, and count with all other unfinished heads.
     fn wait(&mut self, worker: &Worker, client: &mut Client<Socket>) {
         if buffers::are_many() || client.inbox.held() > SMALL {
             client.inbox.pack();

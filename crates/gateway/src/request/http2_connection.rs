@@ -1,8 +1,8 @@
 //! A client's HTTP/2 connection: many requests at once, each on a stream, with a task, a slot and a way of its own.
 //!
-//! The connection's task moves frames and accepts streams. What a request is put to, how it is answered and how slow its
-//! client may be is the [`lifecycle`](super::lifecycle)'s affair, as it is on a socket of HTTP/1.1. The connection has the
-//! deadlines that no stream has: to begin, to finish a head, to be idle, and to leave once it was asked to.
+//! The connection's task moves frames and accepts streams. What a request is put to, how it is answered and how slow its client
+//! may be is the [`lifecycle`](super::lifecycle)'s affair, as it is on a socket of HTTP/1.1. The connection has the deadlines
+//! that no stream has: to begin, to finish a head, to be idle, and to leave once it was told to.
 //!
 //! | it ends | how |
 //! |---|---|
@@ -11,9 +11,9 @@
 //! | all connections of HTTP/2 hold more than they may, and its client moved nothing for the longest | `GOAWAY` at once |
 //! | it floods ([`floods`](crate::http2::floods)) | `GOAWAY` with `ENHANCE_YOUR_CALM` at once |
 //!
-//! **Memory.** A stream costs kilobytes before it holds a byte of its client's, `h2` keeps what the most streams at once took
-//! until the connection ends, and a client may have [`streams`](crate::settings::Limits::streams) on each of its connections.
-//! What connections and their streams hold so is counted by what was measured.
+//! **Memory.** A stream costs kilobytes before it holds a byte of its client. `h2` keeps memory for the most streams that were
+//! ever open at once until the connection ends, and a client may open [`streams`](crate::settings::Limits::streams) streams on
+//! each connection. This memory is counted by measured sizes.
 
 use super::entrance::SlotGuard;
 use super::http2_stream::{self, StreamGuard};
@@ -42,22 +42,22 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-/// What of a stream's response may be on its way to the socket.
+/// The most bytes of a stream's response on their way to the socket.
 const SEND_BUFFER: usize = 2 * LARGE;
 /// How long a connection that was asked to end has for its last frames.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// About what a connection holds, what more it holds over TLS, and what each stream that is open adds to it: its task, its way,
-/// and what `h2` knows of it.
+/// The approximate memory of a connection, the additional memory of one over TLS, and that of each open stream: its task, its
+/// way, and what `h2` keeps for it.
 const A_CONNECTION: usize = 18 * 1024;
 const ITS_TLS: usize = 12 * 1024;
 const A_STREAM: usize = 10 * 1024;
-/// What `h2` holds of a stream that is not begun, since it reads all heads that have come.
+/// The memory of `h2` for a stream that has not begun, since `h2` reads all heads that have come.
 const A_STREAM_AHEAD: usize = 2 * 1024;
-/// What `h2` keeps of a stream that has ended, up to as many as were ever open at once.
+/// The memory that `h2` keeps for a past stream, up to the most streams that were ever open at once.
 const A_PAST_STREAM: usize = 1024;
-/// A connection with more streams begins one at a time, and others have their turns in between: those that are given up for its
-/// sake are gone before it holds much more.
+/// Beyond this number of streams a connection begins one stream a turn, and other connections have turns in between:
+/// connections that are given up to make room are then gone before this one holds much more.
 const AT_ONCE: usize = 8;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,7 +65,7 @@ enum State {
     Open,
     /// The connection was asked to end: streams under way are finished.
     Leaving,
-    /// The connection ends, whatever is under way.
+    /// The connection ends, whether or not streams are under way.
     Closing,
 }
 
@@ -73,36 +73,36 @@ struct Streams<'a, T> {
     guard: &'a SlotGuard,
     source: &'a ConnectionSource,
     h2: Connection<Metered<T>, Chunk>,
-    /// The socket below, which is flushed once a turn.
+    /// The underlying socket, which is flushed once a turn.
     wire: Rc<RefCell<GatheringSocket<T>>>,
     meter: Rc<Meter>,
     turns: Rc<Turns>,
     state: State,
-    /// Nothing comes or goes any more but what was written.
+    /// Whether the connection has ended, and only written bytes remain to be sent.
     has_ended: bool,
-    /// Whether it has ended with all its streams, which its client may not have taken yet.
+    /// Whether it ended after all its streams, so that the client may not have taken all bytes yet.
     lingers: bool,
     /// How many streams are under way, and how many were at most.
     open: Rc<Cell<usize>>,
     ended: Rc<EndedStreams>,
     most_open: usize,
-    /// How many were begun of the heads that came.
+    /// How many streams were begun of the heads that came.
     begun: usize,
-    /// Since when there is none.
+    /// Since when no stream is open.
     idle_since: Option<Instant>,
-    /// The number of the frame or the head that is unfinished, and since when.
+    /// The number of the unfinished frame or head, and since when it is unfinished.
     unfinished: Option<(u64, Instant)>,
     armed: Option<Instant>,
     /// The connection's place among those with unfinished heads.
     awaited: AwaitedClient,
-    /// The connection's place among all of HTTP/2, and what it counts for there.
+    /// The connection's place among all HTTP/2 connections, and the memory that it counts for there.
     place: AwaitedClient,
     held: usize,
     looked: Instant,
 }
 
-/// Serves HTTP/2 on a socket, whose `first` bytes were read already, until one side ends it. The socket is returned where its
-/// client may not have taken everything yet.
+/// Serves HTTP/2 on a socket, whose `first` bytes were read already, until one side ends it. The socket is returned if the
+/// client may not have taken all bytes yet.
 pub(super) async fn run<T: AsyncRead + AsyncWrite + Unpin>(
     guard: &SlotGuard,
     io: T,
@@ -170,7 +170,7 @@ pub(super) async fn run<T: AsyncRead + AsyncWrite + Unpin>(
 }
 
 impl<T: AsyncRead + AsyncWrite + Unpin> Streams<'_, T> {
-    /// One turn; ready at the connection's end. What streams and `h2` have written by then goes out at once.
+    /// Takes one turn; ready at the connection's end. Frames that streams and `h2` wrote during the turn are sent at once.
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
         if !self.has_ended {
             match self.turn(context) {
@@ -190,7 +190,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Streams<'_, T> {
         if !self.has_ended {
             return Poll::Pending;
         }
-        // The last frames of a connection that has ended are waited for a moment.
+        // If the connection was not closed, its last frames are waited for a moment.
         if self.state != State::Closing {
             self.state = State::Closing;
             self.arm(Some(self.guard.worker.after(LINGER)));
@@ -215,8 +215,8 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Streams<'_, T> {
                     }
                 }
                 Poll::Ready(Some(Err(error))) => {
-                    // What `h2` finds excessive itself. A client's own GOAWAY is no flood, and what a connection sends that is
-                    // being closed is none besides the one that it was closed for.
+                    // `h2` itself has found the client's behaviour excessive. A GOAWAY of the client is no flood, and a
+                    // connection that is being closed was already counted.
                     let is_excess = error.reason() == Some(Reason::ENHANCE_YOUR_CALM) && !error.is_remote();
                     if is_excess && self.state != State::Closing {
                         self.guard.worker.shared.floods.count(Flood::Codec);
@@ -262,7 +262,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Streams<'_, T> {
         tokio::task::spawn_local(http2_stream::serve(guard, way, parts, meter));
     }
 
-    /// Counts what the connection holds, if that has changed or its client has moved something.
+    /// Counts the connection's memory, if that has changed or the client has moved bytes.
     fn hold(&mut self) {
         let (worker, open) = (&self.guard.worker, self.open.get());
         let ahead = self.meter.heads().saturating_sub(self.begun);
@@ -279,12 +279,12 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Streams<'_, T> {
         }
     }
 
-    /// Whether it is to make room for other connections.
+    /// Whether the connection must make room for others.
     fn is_given_up(&self) -> bool {
         self.guard.slot.expired() && self.place.is_given_up()
     }
 
-    /// What is to be done while no frame comes.
+    /// Checks the connection's deadlines and bounds while no frame comes.
     fn look(&mut self, now: Instant) -> Look {
         let guard = self.guard;
         let (worker, slot) = (&guard.worker, &guard.slot);
@@ -312,9 +312,9 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Streams<'_, T> {
         }
         let since = *self.idle_since.get_or_insert(now);
         if self.state == State::Leaving {
-            // Where the gateway drains, a request that is on its way still is waited for as long as on HTTP/1.1.
+            // If the gateway drains, a request that is still on its way is waited for as long as on HTTP/1.1.
             let may_wait = worker.is_draining() && !worker.ends_idle();
-            // What was written and is not sent yet may be the last of an answer.
+            // Written bytes that are not sent yet may be the end of an answer.
             let patience = if self.wire.borrow().held() > 0 { timeouts.send } else { LINGER };
             self.arm((!may_wait).then(|| since + patience));
             return if self.guard.slot.expired() { Look::End } else { Look::Wait };
@@ -333,8 +333,8 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Streams<'_, T> {
         Look::Wait
     }
 
-    /// A look while streams are open: a head that is unfinished has its time and its place among others, and all other frames
-    /// are the streams' affair.
+    /// The same while streams are open: only an unfinished head has a deadline and counts here, since all other frames are the
+    /// streams' affair.
     fn look_beside_streams(&mut self, now: Instant, unfinished: usize, until: Option<Instant>) -> Look {
         self.idle_since = None;
         self.guard.slot.busy();
@@ -348,7 +348,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Streams<'_, T> {
         Look::Wait
     }
 
-    /// Counts what is unfinished with that of all other connections.
+    /// Counts the unfinished bytes together with those of all other connections.
     fn hold_head(&mut self, unfinished: usize) {
         let worker = &self.guard.worker;
         if unfinished > 0 {
@@ -358,7 +358,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Streams<'_, T> {
         }
     }
 
-    /// Sets the deadline, once for as long as it stays the same: to set it anew would forget that it has passed.
+    /// Sets the deadline if it has changed: to set the same deadline again would forget that it has passed.
     fn arm(&mut self, deadline: Option<Instant>) {
         if self.armed != deadline {
             self.armed = deadline;
@@ -388,7 +388,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Streams<'_, T> {
     }
 }
 
-/// What a look at the connection says.
+/// The result of a look at the connection.
 enum Look {
     /// There is more to do.
     Again,

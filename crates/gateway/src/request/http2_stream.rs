@@ -15,7 +15,7 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::Poll;
 
-/// A stream's slot, and its part in the connection's count, given back on drop.
+/// A stream's slot, and its place in the connection's count of streams, given back on drop.
 pub(super) struct StreamGuard {
     pub(super) worker: Rc<Worker>,
     pub(super) slot: Rc<Slot>,
@@ -36,7 +36,7 @@ impl Drop for StreamGuard {
     }
 }
 
-/// One request's way, from its head to its departure.
+/// Serves the stream's request, from its head to its departure.
 pub(super) async fn serve(guard: StreamGuard, mut way: Way<Stream>, parts: Parts, meter: Rc<Meter>) {
     poll_fn(|context| {
         guard.slot.set_waker(context.waker());
@@ -51,7 +51,8 @@ pub(super) async fn serve(guard: StreamGuard, mut way: Way<Stream>, parts: Parts
 }
 
 impl Way<Stream> {
-    /// Puts the stream's head where the way looks for it: at the beginning of the inbox. It need not be held a second time.
+    /// Puts the stream's head at the beginning of the inbox, where a request's head is read from. The stream does not keep the
+    /// head.
     fn take_head(&mut self, parts: Parts) -> Result<(), Refusal> {
         let mut random = self.worker.random.borrow_mut();
         let nonce = u128::from(random.bits()) << 64 | u128::from(random.bits());

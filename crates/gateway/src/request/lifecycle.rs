@@ -1,4 +1,4 @@
-//! A request's way, from its head to its departure, whatever wire it came by.
+//! A request's way, from its head to its departure, on any wire.
 
 use super::body::NoBody;
 use super::decision::NotStarted;
@@ -20,7 +20,7 @@ use crate::worker::Worker;
 use plimsoll_core::request::{Reason, Target};
 use std::rc::Rc;
 
-/// How a request leaves its wire. A wire of one request ends in each case.
+/// What follows on the wire after a request. A wire that carries only one request ends in each case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
     /// The connection's next request.
@@ -33,23 +33,23 @@ pub(crate) enum Next {
     Linger,
 }
 
-/// A request on its way, and what the next one on the same wire uses again.
+/// A request on its way, and the memory that the next request on the same wire uses again.
 pub(crate) struct Way<W> {
     pub worker: Rc<Worker>,
     pub client: Client<W>,
     pub peer: Peer,
     pub head: RequestHead,
     pub reply: ResponseHead,
-    /// The heads that the upstream may be sent; kept for a second try.
+    /// The heads that the upstream may be sent; they are kept for a second try.
     pub variants: HeaderVariants,
     pub scratch: Vec<u8>,
-    /// What was read of the request's body before its arrival.
+    /// The part of the request's body that was read before its arrival.
     pub early: EarlyBody,
     /// The class of the request, once it is known.
     pub class: Option<u16>,
     /// The request's line of the access log, until it starts.
     pub entry: Option<Box<Entry>>,
-    /// The request's place in a trace, where the gateway takes part in traces.
+    /// The request's place in a trace, if the gateway takes part in traces.
     pub trace: Option<TraceContext>,
 }
 
@@ -70,7 +70,7 @@ impl<W: Wire> Way<W> {
         }
     }
 
-    /// Makes ready for a head. The memory of one large request is given back, so that it does not stay with the connection.
+    /// Prepares for a head. Memory of a large request is freed, so that it does not stay with the connection.
     pub(super) fn begin(&mut self) {
         self.variants.shrink(4096);
         self.early = EarlyBody::default();
@@ -81,7 +81,7 @@ impl<W: Wire> Way<W> {
         self.note_besides();
     }
 
-    /// Refuses a body whose head says that it is too long.
+    /// Refuses a request whose head states that its body is too long.
     fn check_length(&self) -> Result<(), Refusal> {
         match self.head.framing {
             Framing::Length(length) if length > self.body_limit() => Err(BODY_TOO_LARGE),
@@ -89,7 +89,7 @@ impl<W: Wire> Way<W> {
         }
     }
 
-    /// One request's way, from its head to its departure.
+    /// Serves one request, from its head to its departure.
     pub(super) async fn request(&mut self) -> Next {
         let mut requested = Requested::of(&self.head);
         requested.keep_alive &= !self.worker.is_draining();
@@ -139,24 +139,24 @@ impl<W: Wire> Way<W> {
         }
     }
 
-    /// Reads as much of the body as is read before an arrival. A folder has no use for one, and answers without it.
+    /// Reads the part of the body that is read before an arrival. A folder needs no body, and answers without it.
     async fn await_body(&mut self, target: &mut Target) -> Result<(), NoBody> {
         if self.head.framing == Framing::None || self.worker.tables().is_of_folders(target.site) {
             return Ok(());
         }
-        // On the heap, so that a connection's task stays as small as requests without a body need.
+        // The reading of a body is on the heap, so that a connection's task stays as small as requests without a body need.
         Box::pin(self.read_body()).await?;
         target.streams = !self.early.is_whole;
         Ok(())
     }
 
-    /// The client left before its request started.
+    /// Ends a request whose client left before it started.
     fn client_left(&mut self) -> Next {
         self.note_turned_away(CLIENT_LEFT, Why::Reason(Reason::ClientLeft), 0);
         Next::Close
     }
 
-    /// Notes what the connection holds besides its client's bytes.
+    /// Notes the memory of the connection besides its client's bytes.
     pub(super) fn note_besides(&mut self) {
         let fields = self.head.fields.capacity() + self.reply.fields.capacity();
         let entry = self.entry.as_ref().map_or(0, |entry| entry.held());

@@ -1,5 +1,5 @@
-//! The beginning and the early end of a request's entry in the access log. A request that starts takes its entry along with
-//! its permit, which writes the line when it departs.
+//! The beginning and the early end of a request's entry in the access log. When a request starts, its entry goes to its permit
+//! guard, which writes the line when the request departs.
 
 use super::lifecycle::Way;
 use crate::accounting::log_entry::{CLIENT_LEFT, Entry, LoggedHead, Why};
@@ -7,10 +7,10 @@ use crate::client::wire::Wire;
 use crate::traces::context::{TRACEPARENT, TraceContext};
 use plimsoll_core::request::Target;
 
-/// The most of a text that an entry has, in bytes: where a disk or a collector stalls, tens of thousands of entries wait.
+/// The longest text in an entry (bytes): if a disk or a collector stalls, tens of thousands of entries wait.
 const LONGEST: usize = 2048;
 
-/// A text as an entry has it: the beginning of a long one, with an ellipsis.
+/// A text for an entry: if it is too long, its beginning with an ellipsis.
 fn text(bytes: &[u8]) -> String {
     let mut text = String::from_utf8_lossy(&bytes[..bytes.len().min(LONGEST)]).into_owned();
     if bytes.len() > LONGEST {
@@ -20,7 +20,7 @@ fn text(bytes: &[u8]) -> String {
 }
 
 impl<W: Wire> Way<W> {
-    /// Begins the entry of a request whose head was read, if its site has a log or it is traced.
+    /// Begins the entry of a request whose head was read, if its site has a log or the request is traced.
     pub(super) fn begin_log_entry(&mut self, target: Option<Target>) {
         let tables = self.worker.tables();
         let log = tables.access_logs.of(target.map(|target| target.site)).cloned();
@@ -43,11 +43,11 @@ impl<W: Wire> Way<W> {
         self.entry = Some(Entry::begin(log, tables, client, Some(logged), target).traced(self.trace));
     }
 
-    /// Finds the request's place in its trace, where the gateway takes part in traces.
+    /// Finds the request's place in its trace, if the gateway takes part in traces.
     pub(super) fn find_trace(&mut self) {
         let tables = self.worker.tables();
         let Some(traces) = &tables.traces else { return self.trace = None };
-        // What only proxies may say is not believed from others.
+        // If only proxies may send the field, it is not believed from others.
         let is_for_proxies = tables.settings.trusted_headers.iter().any(|name| name == TRACEPARENT);
         let believed = self.peer.trusted || !is_for_proxies;
         let fields = believed.then_some((self.client.inbox.bytes(), &self.head.fields[..]));
@@ -55,7 +55,7 @@ impl<W: Wire> Way<W> {
         self.trace = Some(TraceContext::of(fields, traces.settings.ratio, &mut random));
     }
 
-    /// Counts the answer to a request that does not start, and writes its line. A client that left is sent none.
+    /// Counts the answer to a request that does not start, and writes its line. A client that left gets no answer.
     pub(super) fn note_turned_away(&mut self, status: u16, why: Why, body_length: usize) {
         if let Some(class) = self.class.filter(|_| status != CLIENT_LEFT) {
             self.worker.lane.borrow().responded(class, status);

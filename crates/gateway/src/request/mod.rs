@@ -2,18 +2,18 @@
 //!
 //! In: a connection that was placed on this thread. Out: responses.
 //!
-//! A request's [`lifecycle`] is one for all wires, and generic over them. A connection may be turned away by its address alone
-//! ([`at_accept`]). It begins at the [`entrance`], where a proxy says whose it is ([`proxied`]) and TLS is spoken with a
-//! [`handshake`]; where HTTP/1 is spoken, [`http1_connection`] waits for one head after another on its socket; where HTTP/2 is,
-//! [`http2_connection`] has a way for each [`http2_stream`].
+//! The [`lifecycle`] of a request is the same on all wires, and generic over them. A connection may be turned away by its
+//! address alone ([`at_accept`]). It begins at the [`entrance`], where a proxy may name its client ([`proxied`]) and TLS begins
+//! with a [`handshake`]. On an HTTP/1 connection, [`http1_connection`] waits for one head after another; on an HTTP/2
+//! connection, [`http2_connection`] serves each [`http2_stream`].
 //!
-//! Each state of a request has its file: sent to come again with TLS ([`secured`]), reading the body, into memory and then a
-//! file ([`body`]), waiting for its place ([`decision`]), forwarded to an upstream ([`forward`], then `exchange`) or served
-//! from a folder ([`mod@file`]), answered by the gateway itself ([`answer`]), or switched to another protocol ([`tunnel`]).
-//! [`head`] writes what upstreams get; [`peer`], [`forwarded_fields`] and [`forwarded_members`] say where it came from.
-//! [`mod@client`] has what is done with a client's bytes outside of an exchange.
+//! Each state of a request has its file: redirected to TLS ([`secured`]), reading its body into memory and then a file
+//! ([`body`]), waiting for its place ([`decision`]), forwarded to an upstream ([`forward`], then `exchange`) or served from a
+//! folder ([`mod@file`]), answered by the gateway itself ([`answer`]), or switched to another protocol ([`tunnel`]). [`head`]
+//! writes heads for upstreams; [`peer`], [`forwarded_fields`] and [`forwarded_members`] find and write where a request came
+//! from. [`mod@client`] moves a client's bytes outside of an exchange.
 //!
-//! The connection's bytes are in `client`, and `exchange` takes them on from there: neither knows this room.
+//! The connection's bytes are in `client`, and `exchange` moves them to and from the upstream; neither depends on this room.
 
 mod answer;
 pub(crate) mod at_accept;

@@ -8,13 +8,13 @@ use plimsoll_core::promises::Network;
 use std::net::IpAddr;
 use std::rc::Rc;
 
-/// Where a connection comes from, as it began.
+/// The origin of a connection.
 #[derive(Clone, Debug)]
 pub(crate) struct ConnectionSource {
     pub address: IpAddr,
     /// Whether it speaks TLS.
     pub is_secure: bool,
-    /// The name in the client's certificate, which was checked.
+    /// The name in the client's certificate, which was verified.
     pub certificate: Option<Rc<str>>,
 }
 
@@ -46,8 +46,7 @@ impl Peer {
         }
     }
 
-    /// Whether what a field of this kind says is the gateway's or a trusted proxy's word, as far as it is one about where a
-    /// request is from.
+    /// Whether a field of this kind is believed: whether it is written by a trusted proxy, if it says where a request is from.
     pub(super) fn believes(&self, kind: FieldKind, settings: &Settings) -> bool {
         match kind {
             FieldKind::XForwardedFor | FieldKind::XForwardedProto | FieldKind::XForwardedHost => {
@@ -59,7 +58,7 @@ impl Peer {
         }
     }
 
-    /// Judges anew whether it is a trusted proxy: a reload may have changed which are.
+    /// Decides again whether the peer is a trusted proxy, since a reload may have changed the list.
     pub(super) fn judge(&mut self, trusted_proxies: &[Network]) {
         self.trusted = is_in(trusted_proxies, self.address);
     }
@@ -77,8 +76,8 @@ impl Peer {
         self.client_and_member(bytes, head, settings).0
     }
 
-    /// What the chain says of the client's own connection: the member for the client, if a trusted proxy wrote one. Members
-    /// before it are the client's own words.
+    /// The chain's member for the client's own connection, if a trusted proxy wrote one. The client itself may have written the
+    /// members before it.
     pub(super) fn member<'a>(
         &self,
         bytes: &'a [u8],
@@ -105,7 +104,7 @@ impl Peer {
             client = address;
             is_in(&settings.trusted_proxies, address).then_some(())
         };
-        // The chain ends at the first address that is no trusted proxy, or at what is no address.
+        // The chain ends at the first address that is no trusted proxy, or at a member without an address.
         let _ = match settings.real_ip_header {
             RealIpHeader::XForwardedFor => of_kind(FieldKind::XForwardedFor)
                 .flat_map(|field| list(field.value.of(bytes)).rev())
@@ -123,9 +122,9 @@ impl Peer {
             _ if self.is_secure => return true,
             RealIpHeader::XForwardedFor => {
                 let mut fields = head.fields.iter();
-                let proto = fields.find(|field| self.trusted && field.kind == FieldKind::XForwardedProto);
-                // Each proxy may have added what it saw; the first is how the client came.
-                proto.and_then(|field| field.value.of(bytes).split(|&byte| byte == b',').next())
+                let told = fields.find(|field| self.trusted && field.kind == FieldKind::XForwardedProto);
+                // Each proxy may have added the scheme that it saw; the first one is the client's.
+                told.and_then(|field| field.value.of(bytes).split(|&byte| byte == b',').next())
             }
             RealIpHeader::Forwarded => {
                 self.member(bytes, head, settings).and_then(|member| parameter(member, b"proto="))

@@ -1,6 +1,6 @@
 //! The client behind a connection that a trusted proxy has made, by the header of the PROXY protocol before its first bytes.
 //!
-//! The header counts for no request. It must come as soon as a request's head, and holds no memory while it comes.
+//! The header is no request. It has the time limit of a request's head, and holds no memory while it comes.
 
 use super::entrance::SlotGuard;
 use crate::transport::plain::PlainSocket;
@@ -28,7 +28,7 @@ pub(super) async fn source(guard: &SlotGuard, io: &mut PlainSocket, proxy: IpAdd
     header.map(|source| source.unwrap_or(proxy))
 }
 
-/// Takes the header's bytes and none behind it: what follows may be a handshake.
+/// Takes the header's bytes and none behind them, since a handshake may follow.
 fn poll_header(
     io: &mut PlainSocket,
     before: &mut Vec<u8>,

@@ -10,7 +10,7 @@ use crate::http1::Refusal;
 /// Where authorities look for the proof that a site is its operator's (RFC 8555 8.3). They ask without TLS.
 const CHALLENGES: &str = "/.well-known/acme-challenge/";
 
-/// A request that is to come with TLS, to a place that nobody knows.
+/// The refusal of a request that must come over TLS but names no host to which it could be redirected.
 const NO_HOST: Refusal = Refusal::bad("this site is served over TLS alone, and the request names no host");
 
 impl<W: Wire> Way<W> {
@@ -27,7 +27,7 @@ impl<W: Wire> Way<W> {
         if seconds > 0 && self.is_secure() { seconds } else { 0 }
     }
 
-    /// Whether the request is to come again with TLS.
+    /// Whether the request is to be redirected to TLS.
     pub(super) fn is_to_be_secured(&self) -> bool {
         let tables = self.worker.tables();
         let is_wanted = tables.settings.tls.as_ref().is_some_and(|tls| tls.redirect.is_some());
@@ -36,8 +36,8 @@ impl<W: Wire> Way<W> {
             && !self.head.rule_path(self.client.inbox.bytes()).starts_with(CHALLENGES)
     }
 
-    /// Names the same place with TLS. Methods other than GET and HEAD stay what they are (308). A client that named no host, as
-    /// HTTP/1.0 allows, is sent to that of the first certificate; where that has none it is refused.
+    /// Redirects to the same place over TLS. With 308, methods other than GET and HEAD are kept. A client that named no host,
+    /// as HTTP/1.0 allows, is redirected to the first certificate's host; if that names none, the request is refused.
     pub(super) async fn redirect_to_tls(&mut self, mut requested: Requested) -> Next {
         requested.keep_alive &= self.may_go_on();
         let tables = self.worker.tables();

@@ -19,7 +19,7 @@ use std::task::{Context, Poll};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Flow {
     Open,
-    /// The source has ended; bytes that were read are still delivered.
+    /// The source has ended; bytes that were already read are still delivered.
     Ended,
     Closed,
 }
@@ -31,7 +31,7 @@ struct Tunnel<'a, W> {
     permit: &'a PermitGuard,
     up: Flow,
     down: Flow,
-    /// The client's place among those that are waited for.
+    /// The client's place among the clients that are waited for.
     awaited: AwaitedClient,
 }
 
@@ -54,14 +54,15 @@ pub(crate) async fn run<W: Wire>(
     poll_fn(|context| {
         loop {
             let mut moved = false;
-            // Down first: a stream of HTTP/2 becomes a tunnel with the head of its response, and only then brings plain bytes.
+            // The direction to the client goes first: a stream of HTTP/2 becomes a tunnel with the head of its response, and
+            // brings plain bytes only then.
             if tunnel.down(context, &mut moved).is_err() || tunnel.up(context, &mut moved).is_err() {
                 return Poll::Ready(());
             }
             if tunnel.up == Flow::Closed && tunnel.down == Flow::Closed {
                 return Poll::Ready(());
             }
-            // Draining does not wait for a tunnel, which need not have an end.
+            // The drain does not wait for a tunnel, which need not end.
             if worker.is_draining() {
                 return Poll::Ready(());
             }
@@ -80,7 +81,7 @@ pub(crate) async fn run<W: Wire>(
 }
 
 impl<W: Wire> Tunnel<'_, W> {
-    /// Counts what waits for either side; most tunnels hold nothing.
+    /// Counts the memory of bytes that wait for either side; most tunnels hold none.
     fn stand(&mut self, worker: &Worker) {
         if buffers::exceed(worker.buffer_memory()) {
             self.client.pack();

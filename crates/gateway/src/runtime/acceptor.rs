@@ -3,9 +3,9 @@
 //! Every thread listens on its own socket of the same address (`SO_REUSEPORT`), so that accepting takes no lock. The
 //! kernel spreads connections by hash, which is uneven when they are few: the accepting thread hands connections over.
 //!
-//! At the limit of connections, a new one takes the place of the connection that has been idle the longest. The new
-//! connection waits until that place is free: at most one connection per listening socket is open above the limit. Where
-//! no descriptor is left, connections wait in the kernel's queue, and idle ones are ended in the same way.
+//! At the limit of connections, a new one takes the place of the connection that has been idle the longest. The new connection
+//! waits until that place is free: at most one connection per listening socket is open above the limit. If the process has no
+//! descriptor left, connections wait in the kernel's queue, and idle ones are ended in the same way.
 
 use crate::listen::accepted::Accepted;
 use crate::listen::bound::{Connected, Listening};
@@ -23,13 +23,13 @@ use std::time::Duration;
 
 /// How long connections gather in a flood. The timer rounds it up to its next tick, a millisecond later at most.
 const GATHER: Duration = Duration::from_millis(1);
-/// Where connections are turned away at shorter intervals than this one, by the mean of the last ones, they come as a flood.
+/// If the mean of the last intervals between rejected connections is shorter than this one, connections come as a flood.
 const FLOOD: Duration = Duration::from_micros(500);
 
-/// At what intervals a thread turns connections away.
+/// The intervals at which a thread turns connections away.
 ///
-/// To wake a thread for a connection takes as long as to turn the connection away. So where most of what comes is turned away,
-/// it lets others gather, once it has turned away all that waited, before it looks again.
+/// To wake a thread for a connection takes as long as to turn the connection away. So if most connections are turned away, the
+/// thread first turns away all that wait, and then pauses while others gather.
 #[derive(Debug, Default)]
 struct ArrivalPace {
     last: Instant,
@@ -37,7 +37,7 @@ struct ArrivalPace {
 }
 
 impl ArrivalPace {
-    /// Whether connections come as a flood, now that another was turned away.
+    /// Notes that a connection was turned away; returns whether connections come as a flood.
     fn is_flood(&mut self, now: Instant) -> bool {
         let interval = now.since(self.last).min(Duration::from_millis(100));
         (self.last, self.mean) = (now, (self.mean * 15 + interval) / 16);
@@ -45,7 +45,7 @@ impl ArrivalPace {
     }
 }
 
-/// Accepts until the gateway drains. Connections that wait in the kernel's queue by then are still accepted.
+/// Accepts until the gateway drains. Connections that are then waiting in the kernel's queue are still accepted.
 pub(crate) async fn run(worker: Rc<Worker>, mut listener: Listening) {
     let (mut scratch, mut pace) = (Vec::new(), ArrivalPace::default());
     loop {
@@ -74,7 +74,7 @@ pub(crate) async fn run(worker: Rc<Worker>, mut listener: Listening) {
                 }
                 place(&worker, accepted);
             }
-            // The process is out of descriptors, or the client has left already. The gateway goes on either way.
+            // The process is out of descriptors, or the client has already left. The gateway goes on in either case.
             Some(Err(error)) => {
                 if matches!(Errno::from_io_error(&error), Some(Errno::MFILE | Errno::NFILE)) {
                     worker.shared.unaccepted.0.fetch_add(1, Relaxed);
@@ -117,7 +117,7 @@ fn place(worker: &Rc<Worker>, accepted: Accepted) {
 mod tests {
     use super::*;
 
-    /// Whether the last of so many connections came in a flood, at these intervals.
+    /// Whether the last of `count` connections at these intervals counts as a flood.
     fn ends_in_flood(pace: &mut ArrivalPace, at: &mut Instant, count: u32, interval: Duration) -> bool {
         let mut is_flood = false;
         for _ in 0..count {
@@ -134,7 +134,7 @@ mod tests {
         assert!(!ends_in_flood(&mut pace, &mut at, 1, us(0)), "the first one");
         assert!(!ends_in_flood(&mut pace, &mut at, 100, us(2000)), "five hundred a second");
         assert!(ends_in_flood(&mut pace, &mut at, 100, us(250)), "four thousand a second");
-        // As they come where they have gathered for a pause.
+        // Connections come at the intervals at which a pause gathers them.
         for _ in 0..100 {
             assert!(ends_in_flood(&mut pace, &mut at, 7, us(10)));
             at += us(1900);

@@ -1,4 +1,4 @@
-//! What runs: threads, and how what they serve is replaced while they run.
+//! What runs in the process: the threads, and the replacement of what they serve while they run.
 //!
 //! In: listening sockets and the context of each [`worker`](crate::worker) at the start, new settings at a reload. Out:
 //! connections served, verdicts delivered to the requests that they are about, and control periods on time.

@@ -1,17 +1,16 @@
-//! How busy the processors are that this process may use, as the kernel counts them: with the server's work on the same
-//! machine.
+//! The load of the processors that this process may use, as the kernel counts it: it includes a server on the same machine.
 
 use std::fs::read_to_string;
 use std::time::Duration;
 
-/// Ticks of these processors since the machine's start.
+/// Ticks of these processors since the machine started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Ticks {
     busy: u64,
     all: u64,
 }
 
-/// The processors' work, summed up from reading to reading.
+/// The work of the processors, summed over the readings.
 #[derive(Debug)]
 pub(super) struct Processors {
     cores: u32,
@@ -24,8 +23,8 @@ impl Processors {
         Processors { cores, last: None, worked: Duration::ZERO }
     }
 
-    /// What they worked so far, divided by their number. `None` where the kernel does not say, or the process may use them
-    /// for a part of the time only: then its own processor time is of another machine, so to say.
+    /// The work of the processors so far, divided by their number. `None` if the kernel does not report it, or if the process
+    /// may use them only for a part of the time, since its own processor time cannot be compared with theirs then.
     pub(super) fn worked(&mut self, elapsed_seconds: f64) -> Option<Duration> {
         let status = read_to_string("/proc/self/status").ok()?;
         let allowed = allowed(status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?)?;
@@ -93,7 +92,7 @@ mod tests {
     fn work_never_exceeds_the_time() {
         let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
         let mut processors = Processors::new(cores);
-        // Where the process has all of the processors that it may use.
+        // The process may use all processors of its set.
         if processors.worked(1.0).is_some() {
             assert!(processors.worked(1.0).is_some_and(|worked| worked <= Duration::from_secs(1)));
         }

@@ -1,5 +1,5 @@
-//! Other servers for an upstream whose names have other addresses than before. Nothing else changes: promises, settings and
-//! what was learned stay, and so do the servers whose addresses stay, with their connections and their health.
+//! Replaces the servers of an upstream whose names have other addresses than before. Everything else stays: promises, settings,
+//! what was learned, and the servers whose addresses stay, with their connections and their health.
 
 use crate::runtime::reload::Reloader;
 use crate::settings::{Address, Backend, UpstreamSettings, UpstreamTls};
@@ -8,9 +8,9 @@ use crate::worker::tables::{PlantRow, Tables};
 use std::sync::Arc;
 
 impl Reloader {
-    /// From now on these are the addresses of an upstream, each with the name that its certificate must have, where TLS is
-    /// spoken. Requests under way finish where they are. Returns the addresses that are new and those that are gone; `None` if
-    /// there is no such upstream, or no address.
+    /// Sets the addresses of an upstream, each with the name that its certificate must have if it speaks TLS. Requests under
+    /// way finish at their servers. Returns the addresses that are new and those that are gone; `None` if there is no such
+    /// upstream, or no address.
     ///
     /// # Errors
     /// A name that no certificate can be for. Nothing has changed then.
@@ -19,7 +19,7 @@ impl Reloader {
         upstream: &str,
         addresses: &[(Address, Option<String>)],
     ) -> Result<Option<[Vec<Address>; 2]>, String> {
-        // As in a reload, the lock keeps the tables as they are until they are replaced.
+        // As in a reload, the lock keeps the tables unchanged until they are replaced.
         let _engine = lock(&self.engine);
         let before = self.shared.tables.current();
         let Some(plant) = before.upstream_named(upstream).filter(|_| !addresses.is_empty()) else {
@@ -33,7 +33,7 @@ impl Reloader {
         };
         let changes = [lacking(&given, &of(was)), lacking(&of(was), &given)];
         let names: Vec<String> = addresses.iter().map(|(_, name)| name.clone().unwrap_or_default()).collect();
-        // An address that passes from one name to another must show the other's certificate from then on.
+        // If an address passes from one name to another, it must show the other name's certificate from then on.
         let has_its_name = |tls: &UpstreamTls| {
             let before: Vec<_> = was.addresses.iter().zip(&tls.names).collect();
             given.iter().zip(&names).all(|pair| before.contains(&pair))
@@ -64,7 +64,7 @@ impl Reloader {
 }
 
 impl Tables {
-    /// The number of the upstream of this name that is in use.
+    /// The number of the upstream of this name, if it is in use.
     fn upstream_named(&self, name: &str) -> Option<usize> {
         let is_used =
             |row: &PlantRow| row.upstream.as_ref().is_some_and(|upstream| !upstream.pool.is_retired());
@@ -76,7 +76,7 @@ impl Tables {
     fn with_servers(&self, plant: usize, settings: UpstreamSettings) -> Result<Tables, String> {
         let mut next = self.clone();
         let row = &mut next.plants[plant];
-        // What connections that speak TLS begin with stays.
+        // The TLS configuration of its connections stays.
         let upstream = row.upstream.as_ref().map(|upstream| upstream.with(&settings, None)).transpose()?;
         (row.upstream, row.backend) = (upstream.map(Arc::new), Backend::Upstream(settings));
         Ok(next)

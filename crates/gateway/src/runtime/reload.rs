@@ -1,9 +1,9 @@
 //! New settings and promises for a running gateway.
 //!
-//! Settings and promises are checked first, each folder is opened once to see that it can be, and files are read or opened, all
-//! before the engine is locked, since a disk may hang. Then the tables are replaced, then the engine's promises, in this order
-//! (see [`tables`](crate::worker::tables)). Settings that hold a socket or a thread cannot change while the gateway runs: they
-//! are reported as needing a restart, and all others are applied.
+//! First, settings and promises are checked, each folder is opened once as a test, and files are read or opened. This happens
+//! before the engine is locked, since a disk may hang. Then the tables are replaced, and after them the engine's promises (see
+//! [`tables`](crate::worker::tables)). Settings that hold a socket or a thread cannot change while the gateway runs: they are
+//! reported as needing a restart, and all others are applied.
 
 use crate::files::Files;
 use crate::settings::{AccessLogSettings, AdminTokens, Backend, Settings, TlsSettings, check};
@@ -21,7 +21,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::thread::Thread;
 
-/// Reloads a running gateway, or reports to it what its servers say of themselves, from any thread.
+/// A handle to a running gateway, for any thread: it reloads the gateway, and passes on reports of its servers.
 #[derive(Clone)]
 pub struct Reloader {
     pub(crate) shared: Arc<Shared>,
@@ -36,16 +36,16 @@ pub struct Reloaded {
     pub changes: Changes,
     /// Sections of the settings that changed.
     pub settings: Vec<&'static str>,
-    /// Settings that differ and stay in force as they are until the gateway is restarted.
+    /// Settings that differ, and take effect only after a restart.
     pub needs_restart: Vec<&'static str>,
 }
 
 impl Reloader {
-    /// Reports how many workers the server of an upstream says that it has. The report counts for an upstream whose number of
-    /// workers is being searched for; others, and unknown names, are ignored.
+    /// Notes the number of workers that the server of an upstream reports. The report counts only if the engine searches for
+    /// the upstream's number of workers; other and unknown upstreams are ignored.
     ///
     /// # Errors
-    /// The upstream has so many servers, of which one cannot speak for all: its name has several addresses.
+    /// The number of the upstream's servers, if its name has several addresses: one server cannot speak for all.
     pub fn report_workers(&self, upstream: &str, workers: u32) -> Result<(), usize> {
         let status = lock(&self.engine).status();
         let named = |plant: &PlantStatus| plant.name == upstream && !plant.removed;
@@ -60,39 +60,39 @@ impl Reloader {
         Ok(())
     }
 
-    /// What the engine has learned, to be kept for the next one.
+    /// Everything that the engine has learned, for the next gateway.
     pub fn learned(&self) -> LearnedState {
         lock(&self.engine).learned()
     }
 
-    /// What was learned of how rates develop, for admission by budget.
+    /// The rate forecasts that were learned, for admission by budget.
     pub fn rate_forecasts(&self) -> RateForecasts {
         lock(&self.engine).rate_forecasts()
     }
 
-    /// Adds what was learned in an earlier run to what was learned since.
+    /// Adds the forecasts of an earlier run to those learned since.
     pub fn restore_rate_forecasts(&self, forecasts: RateForecasts) {
         lock(&self.engine).restore_rate_forecasts(forecasts);
     }
 
-    /// Has every access log opened anew at its path, after its file was moved away. Returns those that cannot be, whose old
-    /// files go on.
+    /// Has every access log open its file anew after it was moved away. Returns the files that cannot be opened; those logs go
+    /// on with the old files.
     pub fn reopen_access_logs(&self) -> Vec<(PathBuf, io::Error)> {
         self.shared.tables.current().access_logs.reopen()
     }
 
-    /// What is seen of the files of certificates and keys, if they are others than those in force were read from.
+    /// The state of the files of certificates and keys, if they differ from the files that are in force.
     pub fn changed_tls_files(&self) -> Option<Vec<SeenFile>> {
         let tls = self.shared.tables.current().settings.tls.clone();
         let seen = tls.as_ref().map_or_else(Vec::new, TlsSettings::look);
         (seen != self.shared.tls.read_from()).then_some(seen)
     }
 
-    /// Reads those files again, and has handshakes use what is in them now. False if a reload came meanwhile, which has read
-    /// its own.
+    /// Reads these files again, and uses their contents in later handshakes. False if a reload came meanwhile, which has read
+    /// its own files.
     ///
     /// # Errors
-    /// What is wrong with them. Nothing has changed then.
+    /// Everything that is wrong with the files. Nothing has changed then.
     pub fn renew_certificates(&self) -> Result<bool, Vec<String>> {
         let tables = self.shared.tables.current();
         let config = self.shared.tls.prepare(tables.settings.tls.as_ref())?;
@@ -107,11 +107,11 @@ impl Reloader {
     /// Replaces settings and promises. Requests under way are not touched.
     ///
     /// # Errors
-    /// What is wrong, one sentence for each finding. Nothing has changed then.
+    /// Everything that is wrong, one sentence for each finding. Nothing has changed then.
     pub fn reload(&self, settings: Settings, promises: &Promises) -> Result<Reloaded, Vec<String>> {
         let result = self.apply(settings, promises);
         lock(&self.shared.reloads).count(result.is_ok());
-        // What it took to read the configuration, and what the tables of an earlier one held.
+        // Frees the memory for reading the configuration, and that of the former tables.
         give_back();
         result
     }
@@ -127,13 +127,13 @@ impl Reloader {
         let tls = self.shared.tls.prepare(settings.tls.as_ref())?;
         let logs = &self.shared.tables.current().access_logs;
         let parts = TableParts::prepare(&settings, self.shared.mailboxes.len(), logs)?;
-        // The lock is held to the end: reloads come one at a time.
+        // The lock is held to the end, so that reloads come one at a time.
         let mut engine = lock(&self.engine);
         let reload = engine.prepare(promises)?;
         let before = self.shared.tables.current();
         let needs_restart = pin(&before.settings, &mut settings);
         let sections = sections(&before.settings, &settings);
-        // What was read is for the listeners that there are, which speak TLS or do not.
+        // The certificates are for the present listeners, which cannot begin or cease to speak TLS.
         let tls = (tls.is_some() == settings.tls.is_some()).then_some(tls);
         let tables =
             before.next(settings, promises, &reload, &parts).map_err(|error| vec![error.to_string()])?;
@@ -151,7 +151,7 @@ impl Reloader {
     }
 }
 
-/// Refuses settings with a folder that cannot be opened; each thread opens the folders for itself later.
+/// Refuses settings with a folder that cannot be opened. Each thread opens the folders itself later.
 fn folders_open(settings: &Settings, promises: &Promises) -> Result<(), Vec<String>> {
     let pairs = settings.backends.iter().zip(&promises.plants);
     let wrong: Vec<String> = pairs
@@ -166,9 +166,9 @@ fn folders_open(settings: &Settings, promises: &Promises) -> Result<(), Vec<Stri
     if wrong.is_empty() { Ok(()) } else { Err(wrong) }
 }
 
-/// The sections that differ and can change.
+/// The sections that differ and can change in a reload.
 fn sections(old: &Settings, new: &Settings) -> Vec<&'static str> {
-    // Each field is named, so that none is forgotten.
+    // Each field is named, so that a new field cannot be forgotten here.
     let Settings {
         admin_tokens,
         tls,
@@ -188,7 +188,7 @@ fn sections(old: &Settings, new: &Settings) -> Vec<&'static str> {
         limits,
         stream_paths,
         timeouts,
-        // These cannot change.
+        // These fields cannot change in a reload.
         listen: _,
         admin: _,
         admin_names: _,
@@ -222,7 +222,7 @@ fn sections(old: &Settings, new: &Settings) -> Vec<&'static str> {
     ])
 }
 
-/// Keeps the settings that cannot change as they are, and returns those that were to change.
+/// Sets the fields that cannot change back to their old values; returns the names of those that differed.
 fn pin(old: &Settings, new: &mut Settings) -> Vec<&'static str> {
     let kept = differing([
         ("listen", old.listen != new.listen),
@@ -236,13 +236,13 @@ fn pin(old: &Settings, new: &mut Settings) -> Vec<&'static str> {
     ]);
     new.listen.clone_from(&old.listen);
     if old.tls.is_some() != new.tls.is_some() {
-        // No listener for it can come or go.
+        // Without a restart no listener begins or ceases to speak TLS.
         new.tls.clone_from(&old.tls);
     }
     new.admin_names.clone_from(&old.admin_names);
     new.metrics.clone_from(&old.metrics);
     if old.admin != new.admin && new.admin_tokens == AdminTokens::default() {
-        // The listener that stays may be one that others reach: it goes on asking for its tokens.
+        // The listener stays, and others may reach it, so it goes on asking for its tokens.
         new.admin_tokens.clone_from(&old.admin_tokens);
     }
     (new.admin, new.threads, new.kernel_shed) = (old.admin, old.threads, old.kernel_shed);
@@ -254,7 +254,7 @@ fn differing<const N: usize>(pairs: [(&'static str, bool); N]) -> Vec<&'static s
     pairs.into_iter().filter_map(|(name, differs)| differs.then_some(name)).collect()
 }
 
-/// In one line, for a log.
+/// The changes in one line, for a log.
 impl std::fmt::Display for Reloaded {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut parts = Vec::new();

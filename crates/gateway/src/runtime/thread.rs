@@ -1,4 +1,4 @@
-//! A worker thread: what it runs from its start to its end, in a single-threaded runtime. A connection stays on its thread.
+//! A worker thread: its work from start to end, in a single-threaded runtime. A connection stays on its thread.
 
 use super::acceptor;
 use crate::listen::accepted::Accepted;
@@ -13,7 +13,7 @@ use std::rc::Rc;
 use std::task::{Poll, Waker, ready};
 use std::time::Duration;
 
-/// How often deadlines, stale connections and the date are looked after.
+/// How often a thread checks deadlines and stale connections, and renews the date.
 const INTERVAL: Duration = Duration::from_millis(100);
 
 impl Worker {
@@ -27,7 +27,7 @@ impl Worker {
             Message::Verdict(verdict) => self.take_verdict(verdict),
             Message::Connection(accepted) => self.adopt(accepted),
             Message::EndIdle { lacks_descriptor } => {
-                // There may be room again by now.
+                // There may be room again by the time the message is read.
                 if lacks_descriptor || acceptor::is_full(self) {
                     self.end_idle();
                 }

@@ -1,7 +1,7 @@
 //! The thread that runs the control loops: it calls the engine's `tick` when the engine says so, with readings.
 //!
-//! A panic of a loop ends no request: levels stand still, which `/healthz` and the supervisor's watchdog see, requests that
-//! wait are answered all the same, and the loops are tried again.
+//! A panic of a loop ends no request: levels stand still, which `/healthz` and the supervisor's watchdog see, waiting requests
+//! are still answered, and the loops are tried again.
 
 use crate::background::Background;
 use crate::runtime::processors::Processors;
@@ -18,9 +18,9 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::SystemTime;
 
-/// The longest sleep, so that a stop is seen within this time even if its wake-up is lost.
+/// The longest sleep: the thread sees within this time that it shall stop, even if its wake-up is lost.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
-/// The shortest sleep after a panic, each of which writes a message.
+/// The shortest sleep after a panic, since each panic writes a message.
 const SLEEP_AFTER_PANIC: Duration = Duration::from_millis(100);
 
 pub(crate) fn start(engine: Arc<Mutex<Engine>>, shared: Arc<Shared>) -> std::io::Result<Background> {
@@ -30,7 +30,7 @@ pub(crate) fn start(engine: Arc<Mutex<Engine>>, shared: Arc<Shared>) -> std::io:
         while !ending.load(Relaxed) {
             let now = shared.clock.now();
             let readings = senses.read(&shared, now);
-            // The engine's lock is taken after a panic too: what it guards is whole after each write.
+            // A panic leaves the engine's lock usable, since the data that it guards is consistent after each single write.
             let ticked = catch_unwind(AssertUnwindSafe(|| lock(&engine).tick(now, &readings, &mut verdicts)));
             let least = if ticked.is_err() { SLEEP_AFTER_PANIC } else { Duration::ZERO };
             let answer = || lock(&engine).answer_waiting(now, &mut verdicts);
@@ -72,7 +72,8 @@ impl Senses {
         for (plant, row) in tables.plants.iter().enumerate().filter(|(_, row)| row.reported) {
             let utilization = match &row.upstream {
                 Some(upstream) => upstream.pool.reports.take(),
-                // The server of a folder is this process, whose CPU is compared with as many cores as the plant has workers.
+                // A folder's server is this process, whose processor time is compared with as many cores as the plant has
+                // workers.
                 None => (elapsed > 0.0).then(|| (own / f64::from(row.workers.max(1))).clamp(0.0, 1.0)),
             };
             readings.utilization.extend(utilization.map(|value| (plant, value)));

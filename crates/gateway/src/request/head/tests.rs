@@ -21,7 +21,7 @@ fn ruled(
     written(peer, text, settings, |plain, out| Outgoing { rewrite, rules, ..plain }.write(out))
 }
 
-/// What `write` makes of the plain head of a request.
+/// The head that `write` makes from the plain head of a request.
 fn written(
     peer: &str,
     text: &str,
@@ -50,7 +50,7 @@ fn written(
     String::from_utf8(out).expect("text")
 }
 
-/// A proxy says so to the server that the target names (RFC 9112 3.2.4).
+/// A proxy writes this to the server that the target names (RFC 9112 3.2.4).
 #[test]
 fn options_of_a_whole_server_ask_for_no_path() {
     let rewrite = Rewrite { prefix: "/light".to_owned(), headers: Vec::new(), falls_back: false };
@@ -101,7 +101,7 @@ fn a_trusted_proxy_is_continued() {
     );
 }
 
-/// Behind a proxy that writes one of the fields, the other is the client's own.
+/// If a proxy writes only one of the fields, the other field is the client's own.
 #[test]
 fn the_field_that_the_proxy_does_not_write_is_dropped() {
     let settings = Settings {
@@ -140,7 +140,7 @@ fn proto_and_host_are_given_by_the_proxy_and_not_by_its_client() {
         written.ends_with("\r\nx-forwarded-proto: http\r\nx-forwarded-host: shop.example\r\n\r\n"),
         "{written}"
     );
-    // A client asks for a host of any name, which the proxy quotes.
+    // The client asks for any host name it likes, and the proxy quotes it.
     let text = "GET / HTTP/1.1\r\nHost: h\r\nForwarded: for=203.0.113.9;host=\"a,b;proto=https;for=1.1.1.1\";proto=http\r\n\r\n";
     let written = forwarded("1.2.3.4", text, &settings, None);
     let fields = "\r\nx-forwarded-for: 203.0.113.9, 1.2.3.4\r\nx-forwarded-proto: http\r\n\
@@ -254,14 +254,14 @@ fn the_client_is_the_last_that_is_not_trusted() {
     assert_eq!(client("10.1.1.1", "X-Forwarded-For: 6.6.6.6\r\nX-Forwarded-For: 2.2.2.2:80\r\n"), "2.2.2.2");
     let client_of = |fields: &str| client_by(RealIpHeader::Forwarded, "fd00::1", fields);
     assert_eq!(client_of("Forwarded: for=\"[2001:db8::1]:4\";proto=http\r\n"), "2001:db8::1");
-    // A proxy quotes the host that its client asks for, and appends to what its client sends.
-    for (own, fields) in [("", "for=2.2.2.2;host=\"h,for=6.6.6.6;host=\""), ("for=\"", "for=2.2.2.2")] {
-        assert_eq!(client_of(&format!("Forwarded: {own}, {fields}\r\n")), "2.2.2.2", "{own}, {fields}");
+    // A proxy quotes the host that its client asks for, and appends to the field that the client sends.
+    for (own, told) in [("", "for=2.2.2.2;host=\"h,for=6.6.6.6;host=\""), ("for=\"", "for=2.2.2.2")] {
+        assert_eq!(client_of(&format!("Forwarded: {own}, {told}\r\n")), "2.2.2.2", "{own}, {told}");
     }
     assert_eq!(client("10.1.1.1", "X-Forwarded-For: 2.2.2.2, nonsense\r\n"), "10.1.1.1");
 }
 
-/// A client's word for the gateway's would have a server that decides itself serve everybody lighter pages.
+/// If a client could write the gateway's field, a server that decides itself would serve lighter pages to everybody.
 #[test]
 fn the_gateways_places_are_reported_to_a_server_that_decides_itself_and_a_clients_to_none() {
     let text =
