@@ -1,8 +1,8 @@
 /* mod_plimsoll: Apache decides on each request by Plimsoll before it does any work for it (docs/module.md).
  *
- * A thin shell over libplimsoll, for the prefork, worker and event MPMs. A request is decided on when its path is translated: it
- * is rejected with 503 and Retry-After, or gets the prefix of its level's content tree, if the prefixed path exists. Handlers and
- * logs read PLIMSOLL_LEVEL and PLIMSOLL_REASON. The request departs at its log line, or with its pool if it has no log line.
+ * A thin shell over libplimsoll, for the prefork, worker and event MPMs. A request is decided on when its path is translated:
+ * it is rejected with 503 and Retry-After, or gets the prefix of its level's content tree, if the prefixed path exists. Handlers
+ * and logs read PLIMSOLL_LEVEL and PLIMSOLL_REASON. The request departs at its log line, or with its pool if it has none.
  *
  * Each child attaches to the shared state. A child that cannot attach serves as without the module, logs why, and tries again.
  */
@@ -204,8 +204,8 @@ static void keep_from_caches(request_rec *r) {
     apr_table_setn(r->headers_out, "Cache-Control", is_secret ? "no-store" : "private, no-cache");
 }
 
-/* Changes the head of a response before it is sent. A stream of events stays open for as long as its client likes, and gives its
- * place back. */
+/* Changes the head of a response before it is sent. A stream of events stays open for as long as its client likes, and gives
+ * its place back. */
 static apr_status_t see_head(ap_filter_t *filter, apr_bucket_brigade *brigade) {
     request_rec *r = filter->r, *first = r;
     while (first->prev) first = first->prev;
@@ -249,10 +249,10 @@ static int reject(request_rec *r, const plimsoll_decision_t *decision) {
     return (int)decision->status;
 }
 
-/* Counts the connections that wait to be accepted. Under prefork and worker a connection holds a process or a thread while it is
- * open, even if it is idle: if others wait, it ends with this answer, since the others would starve. */
+/* Counts the connections that wait to be accepted. Under prefork and worker a connection holds a process or a thread while it
+ * is open, even if it is idle: if others wait, it ends with this answer, since the others would starve. */
 static void look_at_queue(request_rec *r, plimsoll_t *handle) {
-    /* Each connection is counted once, with its first request. */
+    /* An async server looks once for each connection, at its first request. */
     if (is_async && r->connection->keepalives) return;
     int waiting = plimsoll_look_at_queue(handle);
     if (waiting > 0 && !is_async && !r->connection->master) r->connection->keepalive = AP_CONN_CLOSE;

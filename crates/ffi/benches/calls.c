@@ -1,7 +1,7 @@
 /* What the three calls cost: calls STATE THREADS ROUNDS REQUESTS.
  *
- * Each thread makes REQUESTS requests in each round, after a round that is not counted. Prints one line: the least and the median
- * processor time of a round, in ns a request; the number of allocations in the rounds; requests served, and requests rejected.
+ * Each thread makes REQUESTS requests in each round, after a round that is not counted. Prints one line: the least and the
+ * median processor time of a round, in ns a request; the number of allocations in the rounds; requests served, and rejected.
  */
 #include <errno.h>
 #include <plimsoll.h>

@@ -7,7 +7,7 @@ use std::time::Duration;
 /// What serves a plant.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Backend {
-    /// One server, or several that are alike.
+    /// One server, or several equivalent ones.
     Upstream(UpstreamSettings),
     /// A folder of files.
     Files(FilesSettings),
@@ -18,36 +18,36 @@ pub enum Backend {
 pub struct UpstreamSettings {
     /// The addresses of its servers.
     pub addresses: Vec<Address>,
-    /// How TLS is spoken with them, if it is.
+    /// How TLS is spoken with the servers; `None` if it is not.
     pub tls: Option<UpstreamTls>,
-    /// Whether HTTP/2 is spoken with them: over TLS where they agree, else without being asked.
+    /// Whether HTTP/2 is spoken with the servers: over TLS if they agree to it, without TLS always.
     pub http2: bool,
-    /// Over what time the share of a server grows that has come into use.
+    /// The time over which a server's share grows after it has come into use.
     pub slow_start: Duration,
-    /// How their health is checked besides by requests, if it is.
+    /// The active health check of the servers, if there is one.
     pub check: Option<HealthCheck>,
-    /// The host that they are asked for, in place of the client's.
+    /// The host that is sent to the servers in place of the client's.
     pub host: Option<String>,
 }
 
 impl UpstreamSettings {
-    /// The servers of these addresses, in HTTP/1.1, without TLS and without checks.
+    /// The servers at these addresses, with HTTP/1.1, without TLS and without checks.
     pub fn new(addresses: Vec<Address>) -> Self {
         let slow_start = Duration::from_secs(10);
         UpstreamSettings { addresses, tls: None, http2: false, slow_start, check: None, host: None }
     }
 }
 
-/// How the health of a server is checked.
+/// The rule by which the health of a server is checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HealthCheck {
-    /// What is asked for.
+    /// The path that the check asks for.
     pub path: String,
-    /// The host that is asked; `None` for the server's own name or address.
+    /// The host that the check names; `None` for the server's own name or address.
     pub host: Option<String>,
     /// The statuses of a good answer.
     pub statuses: RangeInclusive<u16>,
-    /// The time from one check to the next, on average.
+    /// The mean time from one check to the next.
     pub interval: Duration,
     /// How long a check may take.
     pub timeout: Duration,

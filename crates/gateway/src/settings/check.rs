@@ -6,7 +6,7 @@ use plimsoll_core::promises::Promises;
 /// Checks that the settings' lists match the promises.
 ///
 /// # Errors
-/// What is wrong, and what to do about it.
+/// The mismatch, and what to do about it.
 pub(crate) fn check(settings: &Settings, promises: &Promises) -> Result<(), String> {
     if settings.backends.len() != promises.plants.len() {
         let (backends, plants) = (settings.backends.len(), promises.plants.len());

@@ -1,27 +1,29 @@
-//! Bounds of what is held, and of how long is waited.
+//! Bounds of memory and files, and time limits.
 
 use std::time::Duration;
 
-/// The number of possible connections for each connection that may have a file.
+/// The number of allowed connections for each connection that may have a file.
 pub const CONNECTIONS_A_FILE: usize = 4;
 
 /// The bounds of messages and connections.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
-    /// The longest head of a request, up to 64 KiB; a longer one gets 431.
+    /// The longest head of a request, up to 64 KiB; a longer head is refused with 431.
     pub head_bytes: usize,
-    /// How many bytes the unfinished heads of all connections together may hold; beyond it the oldest gets 408.
+    /// How many bytes the unfinished heads of all connections together may hold; beyond this the oldest is refused with 408.
     pub head_memory: usize,
-    /// The longest body of a request; a longer one gets 413.
+    /// The longest body of a request; a longer body is refused with 413.
     pub body_bytes: u64,
-    /// The most client connections. One more ends the one that has been idle the longest, or waits in the kernel's queue.
+    /// The most client connections. A further connection ends the one that has been idle the longest, or waits in the kernel's
+    /// queue.
     pub connections: usize,
-    /// The most connections of one client, if they are bounded: of an IPv4 address or of 64 bits of an IPv6 address. One more
-    /// is closed.
+    /// The most connections of one client, which is an IPv4 address or 64 bits of an IPv6 address, if they are bounded. A
+    /// further connection is closed.
     pub connections_per_client: Option<u32>,
     /// The most requests under way on one connection of HTTP/2.
     pub streams: u32,
-    /// How much of a request's body is read before the request arrives; what is longer streams while it holds a place.
+    /// How much of a request's body is read before the request arrives; the rest of a longer body streams while the request
+    /// holds a place.
     pub request_buffer: u64,
     /// How much of a response may wait in a file for a client that is slower than the upstream.
     pub response_buffer: u64,
@@ -55,7 +57,7 @@ impl Limits {
     }
 }
 
-/// How long the gateway waits. All times are coarse: deadlines are checked ten times a second.
+/// Time limits. All times are coarse: deadlines are checked ten times a second.
 ///
 /// `body_idle` and `send` are accounts of time: 1 KiB moved gives a second back, up to the whole limit. A client that sends or
 /// takes less than 1 KiB a second on average is therefore given up about one limit after it became that slow.

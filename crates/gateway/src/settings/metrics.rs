@@ -6,7 +6,7 @@ use std::time::Duration;
 /// Where metrics are pushed, and how often.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MetricsSettings {
-    /// Where the collector takes metrics: OTLP over HTTP, `http://127.0.0.1:4318/v1/metrics`.
+    /// The collector's address for metrics, OTLP over HTTP: `http://127.0.0.1:4318/v1/metrics`.
     pub endpoint: String,
     /// The time between two pushes.
     pub interval: Duration,
@@ -15,7 +15,7 @@ pub struct MetricsSettings {
 }
 
 impl MetricsSettings {
-    /// The usual interval and name.
+    /// The settings for this collector, with the usual interval and name.
     pub fn new(endpoint: String) -> Self {
         MetricsSettings { endpoint, interval: Duration::from_secs(15), service: otlp::SERVICE.to_owned() }
     }

@@ -1,13 +1,13 @@
 //! How the gateway runs, as plain data with its defaults: listeners, limits, timeouts, what serves each plant.
 //!
-//! What is decided about requests is in [`Promises`](plimsoll_core::promises::Promises); the settings say how bytes move.
-//! The lists [`Settings::backends`] and [`Settings::rewrites`] are parallel to the plants and sites of the promises. A
-//! configuration file fills these types, and its reference shows their defaults.
+//! [`Promises`](plimsoll_core::promises::Promises) decide on requests; the settings say how bytes move. The lists
+//! [`Settings::backends`] and [`Settings::rewrites`] are parallel to the plants and sites of the promises. A configuration file
+//! fills these types, and its reference shows their defaults.
 //!
-//! Rooms below have their settings with them, and these are only named here. The settings of rooms above are in this room:
-//! [`backends`] say what serves a plant, [`limits`] what may be held and how long is waited, [`signed`] what is believed
-//! only with a signature, [`admin_tokens`] who may ask the admin listener, [`metrics`] where metrics are pushed. [`mod@check`]
-//! says whether settings fit the promises.
+//! Lower rooms define their own settings, which are only used here. The settings of higher rooms are in this room: [`backends`]
+//! say what serves a plant, [`limits`] what may be held and how long is waited, [`signed`] what is believed only with a
+//! signature, [`admin_tokens`] who may ask the admin listener, [`metrics`] where metrics are pushed. [`mod@check`] says whether
+//! settings fit the promises.
 
 mod admin_tokens;
 mod backends;
@@ -38,15 +38,17 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 /// How the gateway is to run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
-    /// Where clients connect.
+    /// The addresses at which clients connect.
     pub listen: Vec<Listener>,
-    /// How TLS is spoken with them, where it is.
+    /// How TLS is spoken with clients; `None` if it is not.
     pub tls: Option<TlsSettings>,
-    /// Where `/metrics`, `/status`, `/incidents`, `/healthz` and `POST /reload` are served; `None` for nowhere.
+    /// The address of the admin listener, which serves `/metrics`, `/status`, `/incidents`, `/healthz` and `POST /reload`;
+    /// `None` for none.
     pub admin: Option<SocketAddr>,
-    /// Names by which that listener may be asked, besides addresses and `localhost`: lower case, one `*` for anything.
+    /// The host names under which the admin listener answers, besides addresses and `localhost`: lower case, one `*` for
+    /// anything.
     pub admin_names: Vec<Pattern>,
-    /// The tokens of the admin listener, of which a request must show one; without any, each request is answered.
+    /// The tokens of the admin listener: a request must show one of them. Without tokens each request is answered.
     pub admin_tokens: AdminTokens,
     /// Whether clients may speak HTTP/2 without TLS, by its preface.
     pub h2c: bool,
@@ -54,15 +56,15 @@ pub struct Settings {
     pub threads: usize,
     /// Whether a connection is closed at once if each request of its client would be rejected for the load.
     pub reject_at_accept: bool,
-    /// Whether the system resets the connections of clients that were turned away so, until they may come again.
+    /// Whether the system resets the connections of clients that were rejected at accept, until they may come again.
     pub kernel_shed: bool,
     /// Proxies whose connections begin with a header of the PROXY protocol.
     pub proxy_protocol: Vec<Network>,
     /// Proxies whose forwarding fields are believed.
     pub trusted_proxies: Vec<Network>,
-    /// Which of their fields.
+    /// The fields of those proxies that are believed.
     pub real_ip_header: RealIpHeader,
-    /// Headers that count only from those proxies, in lower case.
+    /// Headers that count only from trusted proxies, in lower case.
     pub trusted_headers: Vec<String>,
     /// Headers and cookies that count only if they are signed.
     pub signed: Signed,
@@ -80,22 +82,21 @@ pub struct Settings {
     pub metrics: Option<MetricsSettings>,
     /// The bounds of messages and connections.
     pub limits: Limits,
-    /// Patterns of the paths whose requests pass to the server while their bodies still come, each with at most one `*`. gRPC
-    /// (`application/grpc`) always does, and a body that is longer than what is read ahead.
+    /// Patterns of the paths whose requests pass to the server while their bodies still come, each with at most one `*`.
+    /// Requests of gRPC (`application/grpc`) always do, and so does the rest of a body that is longer than the request buffer.
     pub stream_paths: Vec<Pattern>,
-    /// How long the gateway waits for what.
+    /// The time limits.
     pub timeouts: Timeouts,
     /// What serves each plant, parallel to `Promises::plants`.
     pub backends: Vec<Backend>,
-    /// How each level rewrites requests: by site of the promises, then by level, lowest first; nothing where there is
-    /// none.
+    /// How each level rewrites requests: by site of the promises, then by level, lowest first. A missing entry changes nothing.
     pub rewrites: Vec<Vec<Rewrite>>,
-    /// How rules change the header fields of each site's requests and responses: by site of the promises; no rules where
-    /// there is none.
+    /// How rules change the header fields of each site's requests and responses, by site of the promises. A missing entry has
+    /// no rules.
     pub headers: Vec<SiteHeaders>,
     /// The key of the client hash. Clients keep their level on every instance and after a restart with the same key.
     pub hash_seed: u64,
-    /// Where that key is from.
+    /// The origin of that key.
     pub hash_seed_from: SeedSource,
 }
 
@@ -149,15 +150,15 @@ impl Settings {
     }
 }
 
-/// Where the key of the client hash is from.
+/// The origin of the key of the client hash.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SeedSource {
-    /// The seed is the operator's. With it one can compute which clients get the better level.
+    /// The operator configured the seed. Anyone who knows the seed can compute which clients get the better level.
     #[default]
     Configured,
-    /// Drawn at the first start, and kept in a file: clients keep their level after a restart.
+    /// The seed was drawn at the first start and kept in a file: clients keep their level after a restart.
     Kept,
-    /// Drawn at this start, since no file could keep it: after a restart it is another one.
+    /// The seed was drawn at this start, since no file could keep it: it changes with a restart.
     Drawn,
 }
 
@@ -172,7 +173,7 @@ impl SeedSource {
     }
 }
 
-/// The field in which trusted proxies say where a request came from. The other one is dropped, since its author is unknown.
+/// The field in which trusted proxies say where a request came from. The other field is dropped, since its author is unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RealIpHeader {
     /// `X-Forwarded-For`, with `-Proto` and `-Host`.
@@ -208,7 +209,7 @@ impl ForwardedFields {
 /// The response header that shows level and reason.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Report {
-    /// On which responses.
+    /// Which responses have the header.
     pub mode: ReportMode,
     /// The header's name, in lower case.
     pub name: String,
@@ -263,10 +264,10 @@ impl Default for Rejection {
 /// How a level changes a request. The default changes nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rewrite {
-    /// Put before the path: the root of the level's content tree, such as `/light`. It does not end with `/`.
+    /// A prefix before the path: the root of the level's content tree, such as `/light`. It does not end with `/`.
     pub prefix: String,
-    /// Fields set on the request, replacing the client's fields of the same name. Names are in lower case.
+    /// Fields that are set on the request and replace the client's fields of the same name. Names are in lower case.
     pub headers: Vec<(String, String)>,
-    /// Whether what the upstream does not have at this level (404) is requested again as the next level has it.
+    /// Whether the request is sent again at the next level if the upstream answers 404 at this one.
     pub falls_back: bool,
 }

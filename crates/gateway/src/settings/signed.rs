@@ -3,8 +3,8 @@
 //! A rule that gives a class by a cookie gives it to anybody who sends that cookie, and a client that is known by a cookie may
 //! try cookies until it is lucky. A signed value is `value.expiry.signature`: the value itself, the second of Unix time at
 //! which it ends, and the HMAC-SHA256 of `name=value.expiry` in base64url without padding. The name is signed too, so that no
-//! cookie's value passes for another one's. What is not signed, or no longer, is as if it were absent; the request goes on as
-//! it came.
+//! cookie's value passes for another one's. A value that is not signed, or has expired, counts as absent; the request itself is
+//! not changed.
 
 use crate::clock::since_1970;
 use base64::Engine;
@@ -12,7 +12,7 @@ use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
-/// The fewest bytes of a key: as many as the signature has.
+/// The fewest bytes of a key: the length of the signature.
 const LEAST_SECRET: usize = 32;
 
 /// Which headers and cookies count only if they are signed, and with which keys.
@@ -22,11 +22,11 @@ pub struct Signed {
     pub cookies: Vec<String>,
     /// Names of headers, in lower case.
     pub headers: Vec<String>,
-    /// A signature by any of them counts.
+    /// The keys; a signature by any of them is valid.
     keys: Vec<Box<[u8]>>,
 }
 
-/// Keys are never shown.
+/// Keys are never written to a log.
 impl std::fmt::Debug for Signed {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Signed { cookies, headers, keys } = self;
@@ -35,7 +35,7 @@ impl std::fmt::Debug for Signed {
 }
 
 impl Signed {
-    /// Without keys, by which nothing is signed.
+    /// These names without any key, so that no value counts as signed.
     pub fn new(cookies: Vec<String>, headers: Vec<String>) -> Self {
         Signed { cookies, headers, keys: Vec::new() }
     }
@@ -49,7 +49,7 @@ impl Signed {
         Ok(())
     }
 
-    /// What a header counts as, given what was sent.
+    /// The value of a header for rules, given the value that was sent.
     pub fn header<'r>(&self, name: &str, sent: &'r str) -> Option<&'r str> {
         match self.headers.iter().find(|signed| signed.eq_ignore_ascii_case(name)) {
             Some(signed) => self.value(signed, sent, since_1970().as_secs()),
@@ -57,7 +57,7 @@ impl Signed {
         }
     }
 
-    /// What a cookie counts as, given what was sent.
+    /// The value of a cookie for rules, given the value that was sent.
     pub fn cookie<'r>(&self, name: &str, sent: &'r str) -> Option<&'r str> {
         match self.cookies.iter().any(|signed| signed == name) {
             true => self.value(name, sent, since_1970().as_secs()),
@@ -65,7 +65,7 @@ impl Signed {
         }
     }
 
-    /// The value in a token, if it is signed for this name and has not ended.
+    /// The value in a token, if the token is signed for this name and has not expired.
     fn value<'r>(&self, name: &str, token: &'r str, now: u64) -> Option<&'r str> {
         let (signed, signature) = token.rsplit_once('.')?;
         let (value, expiry) = signed.rsplit_once('.')?;
@@ -79,7 +79,7 @@ impl Signed {
         let is_right = |key: &[u8]| {
             let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(key) else { return false };
             [name, "=", signed].iter().for_each(|part| mac.update(part.as_bytes()));
-            // In constant time.
+            // The comparison takes constant time.
             mac.verify_slice(&bytes).is_ok()
         };
         self.keys.iter().any(|key| is_right(key)).then_some(value)

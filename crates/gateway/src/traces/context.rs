@@ -9,13 +9,13 @@
 //! without a `traceparent` begins a trace, and so does one whose `traceparent` is malformed or double; `tracestate` belongs to
 //! the trace that it came with and is dropped then. Whether a trace is recorded was decided where it began: its flag is kept.
 //! Where it begins here, the last 56 bits of its random identifier decide, as OpenTelemetry samples by a ratio, so that all
-//! who sample by the same ratio record the same traces.
+//! participants that sample by the same ratio record the same traces.
 
 use crate::http1::field::{Field, FieldKind};
 use plimsoll_core::random::Random;
 use std::io::Write;
 
-/// The field that has the place of its sender.
+/// The field with the sender's place in the trace.
 pub(crate) const TRACEPARENT: &str = "traceparent";
 const PARENT: &[u8] = TRACEPARENT.as_bytes();
 const STATE: &[u8] = b"tracestate";
@@ -28,15 +28,15 @@ const RANDOM: u8 = 2;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TraceContext {
     pub trace: u128,
-    /// The caller's span, where it named one.
+    /// The caller's span, if the caller named one.
     pub parent: Option<u64>,
-    /// The request's own.
+    /// The request's own span.
     pub span: u64,
     flags: u8,
 }
 
 impl TraceContext {
-    /// The place of a request with these fields; `None` of them are believed where they are not the client's to say.
+    /// The place of a request with these fields; `fields` is `None` if the client's own fields are not believed.
     pub(crate) fn of(fields: Option<(&[u8], &[Field])>, ratio: f64, random: &mut Random) -> Self {
         let span = random.bits().max(1);
         match fields.and_then(|(bytes, fields)| sent(bytes, fields)) {
@@ -55,14 +55,14 @@ impl TraceContext {
         self.flags & SAMPLED != 0
     }
 
-    /// The identifiers of the spans below the request's own: the wait in the queue, the service, the delivery. They follow
-    /// from its own, so that none is kept.
+    /// The identifiers of the spans below the request's own: the wait in the queue, the service, the delivery. They are derived
+    /// from its own, so that they need not be stored.
     pub(crate) fn children(&self) -> [u64; 3] {
         let mut random = Random::new(self.span);
         [(); 3].map(|()| random.bits().max(1))
     }
 
-    /// Whether a field of the client's is replaced by the gateway's, or dropped.
+    /// Whether a field of the client is replaced by the gateway's, or dropped.
     pub(crate) fn replaces(&self, name: &[u8]) -> bool {
         name.eq_ignore_ascii_case(PARENT) || (self.parent.is_none() && name.eq_ignore_ascii_case(STATE))
     }
@@ -84,7 +84,7 @@ fn sent(bytes: &[u8], fields: &[Field]) -> Option<(u128, u64, u8)> {
     parse(only.value.of(bytes))
 }
 
-/// A later version may go on behind what is known of it, and is answered in the version 00.
+/// Parses a value. A later version may have more fields behind the known ones, and is passed on as version 00.
 fn parse(value: &[u8]) -> Option<(u128, u64, u8)> {
     const LENGTH: usize = 55;
     let (known, rest) = value.split_at_checked(LENGTH)?;
@@ -99,7 +99,7 @@ fn parse(value: &[u8]) -> Option<(u128, u64, u8)> {
     (is_divided && ends && trace != 0 && span != 0).then_some((trace, span, flags & (SAMPLED | RANDOM)))
 }
 
-/// A number of at most 32 digits, without capitals.
+/// A number of at most 32 lower-case hexadecimal digits.
 fn hexadecimal(digits: &[u8]) -> Option<u128> {
     digits.iter().try_fold(0, |number, digit| {
         let value = match digit {
@@ -193,7 +193,7 @@ mod tests {
         let mut sampled =
             |ratio| (0..10_000).filter(|_| TraceContext::of(None, ratio, &mut random).is_sampled()).count();
         assert_eq!((sampled(0.0), sampled(1.0)), (0, 10_000));
-        // Six standard deviations: 180.
+        // The bounds are six standard deviations, 180, from the mean.
         assert!((820..1180).contains(&sampled(0.1)));
     }
 }

@@ -1,8 +1,8 @@
 //! Sends spans to a collector, from a thread of its own that requests never wait for.
 //!
-//! Each request's spans go through a bounded queue; one that finds the queue full is dropped. The thread takes what has
-//! gathered, twice a second, and sends it in batches. A collector that does not answer, or says that it has too much to do, is
-//! asked again twice, and the queue fills meanwhile; then the batch is dropped. Requests whose spans were dropped are counted.
+//! Each request's spans go through a bounded queue, and are dropped if the queue is full. Twice a second the thread takes the
+//! gathered spans and sends them in batches. If the collector does not answer, or is overloaded, a batch is sent twice more,
+//! while the queue fills, and then dropped. Requests whose spans were dropped are counted.
 
 use super::otlp::{TraceSpan, export_request};
 use crate::background::Background;
@@ -15,35 +15,35 @@ use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::thread;
 use std::time::Duration;
 
-/// How many requests may wait to be sent, some twenty megabytes, and how many are sent at once.
+/// How many requests may wait to be sent, which takes some twenty megabytes, and how many are sent at once.
 const QUEUE: usize = 16_384;
 const BATCH: usize = 512;
-/// How often the thread looks what has gathered.
+/// How often the thread takes the gathered spans.
 const INTERVAL: Duration = Duration::from_millis(500);
-/// After how long a batch is sent again.
+/// The times after which a batch is sent again.
 const AGAIN: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(4)];
-/// How long the end of the gateway waits for what is still in the queue.
+/// How long the end of the gateway waits for the spans in the queue.
 const FINISH: Duration = Duration::from_secs(2);
 
 /// Which requests are traced, and where traces are sent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TraceSettings {
-    /// Where the collector takes traces: OTLP over HTTP, `http://127.0.0.1:4318/v1/traces`.
+    /// The collector's address for traces, OTLP over HTTP: `http://127.0.0.1:4318/v1/traces`.
     pub endpoint: String,
-    /// Which part of the requests that come without a decision is recorded, 0 to 1.
+    /// The part of the requests that is recorded if their callers have not decided, from 0 to 1.
     pub ratio: f64,
     /// What the collector calls the gateway.
     pub service: String,
 }
 
 impl TraceSettings {
-    /// One request in a hundred, and the usual name.
+    /// The settings for this collector: one request in a hundred, and the usual name.
     pub fn new(endpoint: String) -> Self {
         TraceSettings { endpoint, ratio: 0.01, service: otlp::SERVICE.to_owned() }
     }
 }
 
-/// How many requests were sent, and how many were lost.
+/// The number of requests whose spans were sent, and of those whose spans were lost.
 #[derive(Debug, Default)]
 pub(crate) struct ExportCounts {
     sent: AtomicU64,
@@ -57,7 +57,8 @@ impl ExportCounts {
     }
 }
 
-/// An exporter's end of the queue, and its thread. Once it is dropped, the thread goes on with what is in the queue.
+/// An exporter's end of the queue, and its thread. After the exporter is dropped, the thread still sends the spans in the
+/// queue.
 #[derive(Debug)]
 pub(crate) struct TraceExporter {
     pub settings: TraceSettings,
@@ -99,13 +100,13 @@ impl TraceExporter {
         self.shared.news.take()
     }
 
-    /// Sends what is left, a moment at most.
+    /// Sends the remaining spans, and waits for a moment at most.
     pub(crate) fn finish(&self) {
         self.thread.finish(FINISH);
     }
 }
 
-/// What the thread has.
+/// What the thread owns.
 struct SpanSender {
     settings: TraceSettings,
     state: Arc<ExporterState>,
@@ -115,7 +116,7 @@ struct SpanSender {
 impl SpanSender {
     fn run(mut self, queue: &Receiver<Vec<TraceSpan>>, is_ending: &AtomicBool) {
         loop {
-            // Read first: what was handed over before the end is in the queue then.
+            // The flag is read first: spans that were handed over before the end are then in the queue.
             let is_last = is_ending.load(Relaxed);
             let batch: Vec<Vec<TraceSpan>> = queue.try_iter().take(BATCH).collect();
             if !batch.is_empty() {
@@ -156,7 +157,7 @@ mod tests {
     fn what_finds_the_queue_full_is_dropped_and_counted() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("its address");
-        // A collector that accepts connections and never answers.
+        // The collector accepts connections and never answers.
         let settings = TraceSettings {
             endpoint: format!("http://{address}/v1/traces"),
             ratio: 1.0,
@@ -168,7 +169,7 @@ mod tests {
         (0..all).for_each(|_| exporter.export(Vec::new()));
         let [sent, dropped] = counts.read();
         assert_eq!(sent, 0);
-        // A batch may have left the queue, and no more in this time.
+        // One batch may have left the queue in this time, and no more.
         assert!((all - QUEUE - BATCH..=all - QUEUE).contains(&(dropped as usize)), "{dropped} of {all}");
     }
 }

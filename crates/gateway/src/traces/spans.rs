@@ -1,4 +1,4 @@
-//! The spans of one request, out of what the access log knows of it, by OpenTelemetry's conventions for HTTP.
+//! The spans of one request, made from its log entry by OpenTelemetry's conventions for HTTP.
 //!
 //! ```text
 //! GET       |-------------------------------------|   server
@@ -18,10 +18,10 @@ use std::time::SystemTime;
 /// The methods that have a name of their own; others are reported under a name for all, since a name is what tools group by.
 const METHODS: [&str; 8] = ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "QUERY"];
 
-/// Values of a query that are secrets, by OpenTelemetry's list.
+/// Query keys whose values are secrets, by OpenTelemetry's list.
 const SECRETS: [&str; 4] = ["AWSAccessKeyId", "Signature", "sig", "X-Goog-Signature"];
 
-/// When a request came, and what became of it when; nothing between for one that did not start.
+/// The times of a request's stages; a request that did not start has only the first and the last.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Moments {
     pub came: SystemTime,
@@ -32,7 +32,7 @@ pub(crate) struct Moments {
     pub ended: SystemTime,
 }
 
-/// The spans of a request, its own first. `is_proxied`: an upstream serves it, and no folder.
+/// The spans of a request, its own first. `is_proxied`: an upstream serves the request, and not a folder.
 pub(crate) fn of(
     line: &Line<'_>,
     context: &TraceContext,

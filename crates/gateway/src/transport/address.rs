@@ -1,10 +1,10 @@
-//! Where a socket listens, or is connected to.
+//! The address at which a socket listens, or to which it connects.
 
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// An address of the network, or of a Unix socket.
+/// A network address, or that of a Unix socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
     /// IP address and port.
@@ -28,12 +28,12 @@ impl fmt::Display for Address {
     }
 }
 
-/// Where clients connect.
+/// A listener: the address at which clients connect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listener {
     /// The address. Port 0 picks a free port.
     pub address: Address,
-    /// Whether TLS is spoken there, as [`Settings::tls`](crate::Settings::tls) says.
+    /// Whether its connections speak TLS, as [`Settings::tls`](crate::Settings::tls) says.
     pub tls: bool,
 }
 

@@ -17,7 +17,7 @@ pub(crate) enum PlainSocket {
     Unix(UnixStream),
 }
 
-/// A connected socket that no selector knows yet. It does not block.
+/// A connected, non-blocking socket that no selector knows yet.
 #[derive(Debug)]
 pub(crate) enum DetachedSocket {
     Tcp(std::net::TcpStream),
@@ -35,7 +35,7 @@ macro_rules! either {
 }
 
 impl PlainSocket {
-    /// Takes it from its thread's selector.
+    /// Takes the socket from its thread's selector.
     pub(super) fn detach(self) -> io::Result<DetachedSocket> {
         Ok(match self {
             PlainSocket::Tcp(io) => DetachedSocket::Tcp(io.into_std()?),
@@ -43,7 +43,7 @@ impl PlainSocket {
         })
     }
 
-    /// Another descriptor of the same socket, which no selector knows.
+    /// A second descriptor of the same socket, which no selector knows.
     pub(super) fn duplicate(&self) -> io::Result<DetachedSocket> {
         Ok(match self {
             PlainSocket::Tcp(io) => DetachedSocket::Tcp(io.as_fd().try_clone_to_owned()?.into()),
@@ -51,7 +51,7 @@ impl PlainSocket {
         })
     }
 
-    /// Looks at the bytes that come next, and leaves them there. Zero is the end.
+    /// Peeks at the next bytes; zero is the end.
     pub(crate) fn poll_peek(&self, context: &mut Context<'_>, into: &mut [u8]) -> Poll<io::Result<usize>> {
         loop {
             ready!(self.poll_read_ready(context))?;
@@ -66,7 +66,7 @@ impl PlainSocket {
         }
     }
 
-    /// Whether there is something to read, or an end. The system is asked, whatever the selector said last.
+    /// Whether the socket has bytes to read, or has ended. This asks the system, whatever the selector said last.
     pub(crate) fn has_come(&self) -> bool {
         let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
         let peeked = either!(self, io => rustix::net::recv(io.as_fd(), &mut [0; 1][..], flags));
@@ -87,7 +87,8 @@ impl PlainSocket {
         either!(self, io => io.as_raw_fd())
     }
 
-    /// How much of what the socket accepted has not reached the other end's kernel; nothing where the system does not say.
+    /// How many of the bytes that the socket accepted have not reached the other end's kernel; 0 if the system does not report
+    /// it.
     pub(crate) fn unacknowledged(&self) -> u64 {
         let mut count: libc::c_int = 0;
         #[cfg(target_os = "linux")]
@@ -98,7 +99,7 @@ impl PlainSocket {
         u64::try_from(count).unwrap_or(0)
     }
 
-    /// Has the connection end with a reset, which the other end cannot take for a plain end. A Unix socket has none.
+    /// Makes the connection end with a reset, which the other end cannot take for a plain end. A Unix socket has no reset.
     pub(crate) fn reset_on_close(&self) {
         if let PlainSocket::Tcp(io) = self {
             let _ = io.set_zero_linger();
@@ -107,9 +108,9 @@ impl PlainSocket {
 }
 
 impl DetachedSocket {
-    /// Sends what the socket takes at once, forgets the rest, and ends the sending side. Bytes that wait for more go out with
-    /// the end, in one packet instead of two, which is a third of what it takes to turn a client away. To close would not do:
-    /// where something came and was not read, that resets the connection, and what waits is thrown away.
+    /// Sends the bytes that the socket takes at once, drops the rest, and ends the sending side. The bytes and the end go out
+    /// in one packet instead of two, which saves a third of the cost of turning a client away. A close would not do: if bytes
+    /// came and were not read, it resets the connection, and drops the bytes to be sent.
     pub(crate) fn send_last(&self, bytes: &[u8]) {
         let socket = match self {
             DetachedSocket::Tcp(io) => io.as_fd(),
@@ -128,7 +129,7 @@ impl DetachedSocket {
 
     pub(super) fn write(&self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
         match (self, slices) {
-            // A call that takes one piece costs less.
+            // A call that takes one piece costs less than one that takes several.
             (DetachedSocket::Tcp(io), [one]) => (&mut &*io).write(one),
             (DetachedSocket::Unix(io), [one]) => (&mut &*io).write(one),
             (DetachedSocket::Tcp(io), _) => (&mut &*io).write_vectored(slices),
@@ -136,7 +137,7 @@ impl DetachedSocket {
         }
     }
 
-    /// Registers it with the selector of the thread that calls.
+    /// Registers the socket with the selector of the calling thread.
     pub(crate) fn attach(self) -> io::Result<PlainSocket> {
         Ok(match self {
             DetachedSocket::Tcp(io) => PlainSocket::Tcp(TcpStream::from_std(io)?),
@@ -200,7 +201,7 @@ mod tests {
             accepted.send_last(b"HTTP/1.1 503 Service Unavailable\r\n\r\n");
             drop(accepted);
             let mut bytes = Vec::new();
-            // A reset may follow where something was not read.
+            // A reset may follow if bytes were not read.
             let end = client.read_to_end(&mut bytes);
             assert!(!unread.is_empty() || end.is_ok(), "{end:?}");
             assert_eq!(bytes, b"HTTP/1.1 503 Service Unavailable\r\n\r\n");

@@ -1,8 +1,7 @@
-//! The header of the PROXY protocol, versions 1 and 2, with which a proxy begins a connection to say whose it is.
+//! The header of the PROXY protocol, versions 1 and 2, with which a proxy begins a connection to name its client.
 //!
-//! Source: <https://www.haproxy.org/download/1.8/doc/proxy-protocol.txt>. What is read is the address of the client. Extensions
-//! of version 2 are passed over. A connection of the proxy's own (`LOCAL`, `UNKNOWN`), or of another family, has no other
-//! source.
+//! Source: <https://www.haproxy.org/download/1.8/doc/proxy-protocol.txt>. Only the client's address is read; extensions of
+//! version 2 are skipped. A connection of the proxy's own (`LOCAL`, `UNKNOWN`), or of another address family, names no client.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -13,22 +12,22 @@ const LONGEST_LINE: usize = 107;
 /// The longest header of version 2. Its extensions have no bound of their own; in practice they are far shorter.
 pub(crate) const LONGEST: usize = 4096;
 
-/// What is said of such a header from where none is taken.
+/// The error for such a header from a peer that is not configured to send one.
 pub(crate) const UNEXPECTED: &str =
     "the connection begins with a header of the PROXY protocol, and its address is not in `proxy_protocol`";
 
 /// What the first bytes of a connection are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Header {
-    /// The beginning of a header: this number of bytes belongs to it for certain, and others must follow.
+    /// The beginning of a header: at least this number of bytes belongs to it, and more must follow.
     Begun(usize),
-    /// All of it: its length, and the client's address, if it has one.
+    /// A complete header: its length, and the client's address, if it has one.
     Whole(usize, Option<IpAddr>),
     /// No such header.
     None,
 }
 
-/// Whether bytes that are no request begin with such a header, or with what is left of one behind an empty line.
+/// Whether bytes that are no request begin with such a header, or with the rest of one behind an empty line.
 pub(crate) fn is_begun(bytes: &[u8]) -> bool {
     bytes.starts_with(NAME) || bytes.starts_with(SIGNATURE) || bytes.starts_with(&SIGNATURE[2..])
 }
@@ -105,7 +104,7 @@ mod tests {
         [SIGNATURE, &[command, family], &length, addresses].concat()
     }
 
-    /// What a header says, and that each beginning of it waits for more, whatever follows it.
+    /// The client's address in a header, after a check that each beginning of the header waits for more, whatever follows.
     fn source(header: &[u8]) -> Option<Option<IpAddr>> {
         let whole = [header, b"GET / HTTP/1.1\r\n"].concat();
         let Header::Whole(length, source) = Header::read(&whole) else { return None };

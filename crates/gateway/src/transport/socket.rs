@@ -11,27 +11,27 @@ use std::task::{Context, Poll, Waker};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::task::unconstrained;
 
-/// A connection's bytes, in clear.
+/// The bytes of a connection, in clear.
 ///
 /// There are two ways to write. [`poll_send`](Self::poll_send) counts what the system has taken, which is what the gateway's
 /// own exchanges account for. [`AsyncWrite`] may keep bytes back until it is flushed, as libraries expect.
 #[derive(Debug)]
 pub(crate) enum Socket {
     Plain(PlainSocket),
-    /// A client's, until its first wait makes it a `Plain` one.
+    /// A client's socket, which becomes `Plain` at its first wait.
     Unregistered(UnregisteredSocket),
     Tls(Box<TlsSocket>),
-    /// A server's, which speaks HTTP/2.
+    /// A server's socket that speaks HTTP/2.
     Http2(Box<Http2Socket>),
 }
 
 impl Socket {
-    /// A client's connection that was accepted a moment ago.
+    /// The socket of a client that was just accepted.
     pub(crate) fn accepted(io: DetachedSocket) -> Self {
         Socket::Unregistered(UnregisteredSocket::new(io))
     }
 
-    /// The system's socket of a connection that speaks nothing yet, registered.
+    /// The system's socket, registered, of a connection on which no protocol has begun.
     pub(crate) fn into_plain(mut self) -> io::Result<PlainSocket> {
         self.register()?;
         match self {
@@ -64,7 +64,7 @@ impl Socket {
         if written.is_none() { self.register().map(|()| None) } else { Ok(written) }
     }
 
-    /// The system's socket below, where requests have one to themselves.
+    /// The underlying socket of the system, if requests do not share it.
     #[inline]
     fn plain(&self) -> Option<&PlainSocket> {
         match self {
@@ -74,12 +74,12 @@ impl Socket {
         }
     }
 
-    /// Whether the server refused its last request without having looked at it.
+    /// Whether the server refused the last request without looking at it.
     pub(crate) fn was_refused(&self) -> bool {
         matches!(self, Socket::Http2(io) if io.was_refused())
     }
 
-    /// Moves it from the selector of another thread to that of the thread that calls.
+    /// Moves the socket from another thread's selector to that of the calling thread.
     pub(crate) fn take_over(mut self) -> io::Result<Self> {
         self.register()?;
         match self {
@@ -100,7 +100,7 @@ impl Socket {
         }
     }
 
-    /// Ready when the system may take something.
+    /// Ready when the system may take bytes.
     #[inline]
     pub(crate) fn poll_write_ready(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.plain().map_or(Poll::Ready(Ok(())), |io| io.poll_write_ready(context))
@@ -112,7 +112,7 @@ impl Socket {
         let look = unconstrained(poll_fn(|context| {
             Poll::Ready(match self {
                 Socket::Plain(io) => io.poll_read_ready(context).is_pending(),
-                // No connection that was never waited for is kept idle.
+                // A connection that was never waited for is never kept idle.
                 Socket::Unregistered(_) => false,
                 Socket::Tls(io) => io.is_quiet(context),
                 Socket::Http2(io) => io.is_quiet(),
@@ -153,12 +153,13 @@ impl Socket {
         }
     }
 
-    /// How much of what it took has not reached the other end's kernel; nothing where the system does not say.
+    /// How many of the bytes that the socket took have not reached the other end's kernel; 0 if the system does not report it.
     pub(crate) fn unacknowledged(&self) -> u64 {
         self.plain().map_or(0, PlainSocket::unacknowledged)
     }
 
-    /// How many bytes it keeps: those that the system has not taken, and those of which no byte in clear can be read.
+    /// How many bytes the socket keeps: those that the system has not taken, and those of which no byte in clear can be read
+    /// yet.
     pub(crate) fn held(&self) -> usize {
         match self {
             Socket::Plain(_) | Socket::Unregistered(_) | Socket::Http2(_) => 0,
@@ -171,9 +172,9 @@ impl Socket {
         matches!(self, Socket::Tls(io) if io.has_sent_part())
     }
 
-    /// Has the connection end with a reset, which the other end cannot take for a plain end.
+    /// Makes the connection end with a reset, which the other end cannot take for a plain end.
     pub(crate) fn reset_on_close(&mut self) {
-        // One that cannot be registered is broken already.
+        // A socket that cannot be registered is already broken.
         let _ = self.register();
         self.plain().into_iter().for_each(PlainSocket::reset_on_close);
         if let Socket::Tls(io) = self {
@@ -236,7 +237,7 @@ impl AsyncWrite for Socket {
 
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
-            // What was written is with the system.
+            // Written bytes are with the system already.
             Socket::Unregistered(_) => Poll::Ready(Ok(())),
             own => either!(own, io => Pin::new(io).poll_flush(context)),
         }

@@ -1,10 +1,10 @@
 //! A client's socket that its thread's selector does not know yet.
 //!
-//! A request often lies there when its connection is accepted, and a short answer fits into the empty socket. The first
-//! read and the first write are therefore tried at once. Only what has to wait, and whatever comes after these two, registers
-//! the socket: a connection that ends with its first answer spares the system two calls and a wait.
+//! A request has often come when its connection is accepted, and a short answer fits into the empty socket. So the first read
+//! and the first write are tried at once. The socket is registered only if one of them has to wait, or when more follows: a
+//! connection that ends with its first answer saves two system calls and a wait.
 //!
-//! Why only the first two: what a selector reports also bounds how long one connection keeps its thread.
+//! Why only these two: the wait for the selector also bounds how long one connection keeps its thread.
 
 use super::plain::{DetachedSocket, PlainSocket};
 use std::io::{self, ErrorKind, IoSlice};
@@ -12,7 +12,7 @@ use tokio::io::ReadBuf;
 
 #[derive(Debug)]
 pub(crate) struct UnregisteredSocket {
-    /// `None` once it was tried to register it.
+    /// `None` after a try to register the socket.
     io: Option<DetachedSocket>,
     has_read: bool,
     has_written: bool,
@@ -23,7 +23,7 @@ impl UnregisteredSocket {
         UnregisteredSocket { io: Some(io), has_read: false, has_written: false }
     }
 
-    /// The first read; `None` if nothing is there yet, or if it was done.
+    /// The first read; `None` if no byte has come, or if the first read is over.
     pub(super) fn read(&mut self, into: &mut ReadBuf<'_>) -> io::Result<Option<()>> {
         match &self.io {
             Some(io) if !std::mem::replace(&mut self.has_read, true) => {
@@ -33,7 +33,7 @@ impl UnregisteredSocket {
         }
     }
 
-    /// The first write; `None` if the socket takes nothing, or if it was done.
+    /// The first write; `None` if the socket takes nothing, or if the first write is over.
     pub(super) fn write(&mut self, slices: &[IoSlice<'_>]) -> io::Result<Option<usize>> {
         match &self.io {
             Some(io) if !std::mem::replace(&mut self.has_written, true) => at_once(io.write(slices)),
@@ -41,13 +41,13 @@ impl UnregisteredSocket {
         }
     }
 
-    /// Registers it with the selector of the thread that calls.
+    /// Registers the socket with the selector of the calling thread.
     pub(super) fn register(&mut self) -> io::Result<PlainSocket> {
         self.io.take().ok_or(ErrorKind::NotConnected)?.attach()
     }
 }
 
-/// What was done without a wait.
+/// The result of a call that did not wait; `None` if it would have.
 fn at_once<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     match result {
         Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Ok(None),
@@ -71,7 +71,7 @@ mod tests {
         (Socket::accepted(DetachedSocket::Unix(own)), client)
     }
 
-    /// Registering would panic here: there is no runtime.
+    /// Registering the socket would panic here, since there is no runtime.
     #[test]
     fn a_request_that_is_there_and_a_short_answer_need_no_selector() {
         let (mut socket, mut client) = pair();
@@ -97,7 +97,7 @@ mod tests {
         let sent: Vec<u8> = (0..2_000_000_u32).map(|place| (place * 7) as u8).collect();
         let expected = sent.clone();
         let other_end = std::thread::spawn(move || {
-            // Late, so that the first read finds nothing. It may find something on a slow machine, which is as right.
+            // The pause is to let the first read find nothing. On a slow machine it may find bytes, which is as right.
             std::thread::sleep(std::time::Duration::from_millis(50));
             client.write_all(b"one").expect("room");
             client.write_all(b"two").expect("room");

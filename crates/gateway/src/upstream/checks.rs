@@ -1,11 +1,11 @@
-//! Active health checks: each server of an upstream is asked for a page at intervals, besides by requests.
+//! Active health checks: each server of an upstream is asked for a page at intervals, in addition to its requests.
 //!
-//! One thread has them all, and looks ten times a second which are due. A check opens a connection of its own and closes it:
-//! it is no request, holds no place, and teaches no loop. A server has one check at a time, so that slow answers do not pile
-//! up. Intervals are drawn around the one that is configured, and the first within it, so that neither the servers of a
-//! gateway nor the gateways of a server are checked in step.
+//! One thread makes all checks, and looks ten times a second which are due. A check opens a connection of its own and closes
+//! it: it is no request, holds no place, and teaches no loop. A server has one check at a time, so that slow answers do not
+//! pile up. Intervals vary at random around the configured one, and the first check comes at a random time within it, so that
+//! neither the servers of a gateway nor the gateways of a server are checked in step.
 //!
-//! What a check found goes to the [`Roster`](super::ejection::Roster). A server that has left is not checked any more.
+//! The result of a check goes to the [`Roster`](super::ejection::Roster). A server that has left is no longer checked.
 
 use super::connect::{Secured, connect};
 use super::pool::Pool;
@@ -24,10 +24,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-/// By what part an interval may be shorter or longer than the one that is configured.
+/// The part by which an interval may be shorter or longer than the configured one.
 const JITTER: f64 = 0.1;
 
-/// The longest head of an answer, interim ones before it included.
+/// The longest head of an answer, with the interim heads before it.
 const LONGEST_HEAD: usize = 16 * 1024;
 
 #[derive(Debug)]
@@ -95,7 +95,7 @@ impl Checks {
                         under_way: watched.under_way.clone(),
                     });
                 }
-                // A shorter interval is kept from now on.
+                // If the configured interval became shorter, the next check comes earlier.
                 watched.due = watched.due.min(now + rule.interval.mul_f64(1.0 + JITTER));
                 self.watched.push(watched);
             }
@@ -119,7 +119,7 @@ impl DueCheck {
         self.pool.roster().checked(clock.now(), &self.server, found, &self.rule);
     }
 
-    /// The status of the server's answer; `None` if this machine could not ask.
+    /// The status of the server's answer; `None` if this machine lacked the means to ask.
     async fn ask(&self) -> Result<Option<u16>, CheckFault> {
         let mut io = match connect(&self.server, self.secured.as_deref(), self.http2).await {
             Ok(io) => io,
@@ -154,7 +154,7 @@ impl DueCheck {
         };
         let host = self.rule.host.clone().unwrap_or_else(own);
         let path = &self.rule.path;
-        // HTTP/2 has no such field: the connection is closed there without a word.
+        // HTTP/2 has no such field; its connection is simply closed.
         let close = if self.http2 { "" } else { "connection: close\r\n" };
         format!(
             "GET {path} HTTP/1.1\r\nhost: {host}\r\nuser-agent: plimsoll-check\r\naccept: */*\r\n{close}\r\n"
@@ -176,7 +176,7 @@ mod tests {
         Upstream::new(&UpstreamSettings::new(addresses), None, (bounds, 1)).expect("an upstream")
     }
 
-    /// The times of checks in a minute (ms), by server; each check is over at once.
+    /// The times of checks in a minute (ms), by server; each check ends at once.
     fn times(seed: u64, servers: u16) -> Vec<Vec<u64>> {
         let (upstream, rule) = (upstream(1..1 + servers), HealthCheck::default());
         let (mut checks, mut times) = (Checks::new(seed), vec![Vec::new(); servers.into()]);

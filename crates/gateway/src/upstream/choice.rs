@@ -23,7 +23,7 @@ pub(super) struct Tried {
 }
 
 impl Tried {
-    /// To how many servers one request may try to connect.
+    /// The most servers to which one request may try to connect.
     pub(super) const MOST: usize = 3;
 
     pub(super) fn add(&mut self, number: usize) {
@@ -49,7 +49,7 @@ impl Tried {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ServerChoice {
     pub number: usize,
-    /// Whether the request is the one that tries a server out of use.
+    /// Whether the request tries a server that is out of use.
     pub is_trial: bool,
 }
 
@@ -74,19 +74,20 @@ pub(super) fn choose(
         weight >= 1.0 || drawn(turn, *number) < weight
     };
     let chosen = two_choices(servers, turn, || untried().filter(in_use).filter(wants))
-        // All that are in use start, and pass this turn.
+        // All servers in use are starting, and all pass this turn.
         .or_else(|| two_choices(servers, turn, || untried().filter(in_use)))
         .or_else(|| two_choices(servers, turn, untried))?;
     Some(ServerChoice { number: chosen, is_trial: false })
 }
 
-/// The one with fewer requests under way of two candidates: the first goes round, the other is drawn.
+/// The candidate with fewer requests under way out of two: the first is taken in turn, the other is drawn.
 fn two_choices<I: Iterator<Item = usize>>(
     servers: &[Arc<Server>],
     turn: usize,
     candidates: impl Fn() -> I,
 ) -> Option<usize> {
-    // Counted among the candidates: the next one to a server that is out would get its turns as well.
+    // Turns count candidates only: if they counted all servers, the one after a server out of use would get that one's turns
+    // too.
     let first = candidates().nth(turn.checked_rem(candidates().count())?)?;
     let others = || candidates().filter(|number| *number != first);
     let drawn = Random::new(turn as u64).below(others().count().max(1) as u64) as usize;
@@ -94,9 +95,9 @@ fn two_choices<I: Iterator<Item = usize>>(
     Some(if servers[second].busy() < servers[first].busy() { second } else { first })
 }
 
-/// A number in [0, 1) that looks drawn, for a turn and a server.
+/// A pseudo-random number in [0, 1) for a turn and a server.
 fn drawn(turn: usize, number: usize) -> f64 {
-    // Another number than the one by which the second choice is drawn.
+    // The number differs from the one by which the second choice is drawn.
     Random::new(turn as u64 ^ (number as u64 + 1) << 32).uniform()
 }
 
@@ -161,7 +162,7 @@ mod tests {
         assert_eq!(counts, [100, 0, 100, 100]);
     }
 
-    /// A server that has just started has no request under way, and would be chosen by all who compare it.
+    /// A server that has just started has no request under way, and every comparison would choose it.
     #[test]
     fn the_share_of_a_server_that_starts_grows() {
         let share = |now| {
@@ -171,7 +172,8 @@ mod tests {
             (0..40_000).filter(|turn| chosen(&servers, now, *turn) == 0).count() as f64 / 40_000.0
         };
         let shares = [100, 2500, 5000, 10_000].map(|now| share(at(now)));
-        // Among four servers it is one of two choices with a chance of a half, and each is taken to its weight.
+        // One of four servers is among two choices with probability one half, and is then taken with the probability of its
+        // weight.
         for (share, weight) in shares.into_iter().zip([0.1, 0.25, 0.5, 1.0]) {
             let most = weight / 2.0;
             assert!(share > 0.7 * most && share < 1.2 * most, "{shares:?}");
@@ -181,8 +183,8 @@ mod tests {
         assert!((0..100).all(|turn| chosen(&lone, at(1), turn) == 0), "there is no other to spare it");
     }
 
-    /// Eight servers, one of which takes ten times as long: two choices keep its requests few, where each server in turn would
-    /// give it as many as the others, to be under way for ten times as long.
+    /// One of eight servers takes ten times as long. Two choices keep its requests few, while serving in turn would give it as
+    /// many requests as the others, each under way ten times as long.
     #[test]
     fn two_choices_keep_a_slow_server_from_filling_up() {
         let most_at_slow = |choose: &dyn Fn(&[Arc<Server>], usize) -> usize| {
@@ -190,7 +192,7 @@ mod tests {
             let mut ends: Vec<(u64, usize)> = Vec::new();
             let mut most = 0;
             for turn in 0..20_000_u64 {
-                // An arrival a millisecond; a service takes 4 ms at seven of the servers and 40 ms at the first one.
+                // A request arrives each millisecond; a service takes 4 ms at seven of the servers and 40 ms at the first one.
                 let now = turn;
                 ends.retain(|(end, server)| {
                     let over = *end <= now;

@@ -15,10 +15,10 @@ use std::io;
 use std::sync::{Arc, Mutex};
 use tokio::net::{TcpStream, UnixStream};
 
-/// TLS with an upstream.
+/// The TLS configuration of an upstream's connections.
 #[derive(Debug)]
 pub(crate) struct Secured {
-    /// Which a reload may replace, since the file of the authorities may have changed.
+    /// The configuration, which a reload may replace, since the file of the authorities may have changed.
     config: Mutex<Arc<ClientConfig>>,
     fault: Mutex<TlsFault>,
 }
@@ -67,8 +67,8 @@ impl Secured {
     }
 }
 
-/// Connects to a server. `http2`: HTTP/2 is spoken there, over TLS where both ends agree on it. The error of a server that is
-/// not trusted, or speaks no TLS, is `InvalidData`.
+/// Connects to a server. `http2`: the upstream speaks HTTP/2, over TLS only if both ends agree. If the server is not trusted or
+/// speaks no TLS, the error is `InvalidData`.
 pub(super) async fn connect(to: &Server, secured: Option<&Secured>, http2: bool) -> io::Result<Socket> {
     let io = match &to.address {
         Address::Tcp(to) => {
@@ -80,7 +80,7 @@ pub(super) async fn connect(to: &Server, secured: Option<&Secured>, http2: bool)
     };
     let io = match secured {
         None => Socket::Plain(io),
-        // On the heap, so that connections without TLS need no room for it.
+        // The handshake is on the heap, so that connections without TLS need no room for it.
         Some(secured) => Box::pin(secured.secure(io, to)).await?,
     };
     let is_agreed = match &io {

@@ -8,24 +8,24 @@
 //!    '- starting <------------- checks succeed --------'----------'  reached, or an answer
 //! ```
 //!
-//! **A server that cannot be reached** is ejected at the first failure, whatever the number of those that are: no request
-//! is served there either way. The time doubles with each failure in a row, from half a second to half a minute, and begins
+//! **A server that cannot be reached** is ejected at the first failure, however many servers are out already, since it could
+//! serve no request. The time out of use doubles with each failure in a row, from half a second to half a minute. It begins
 //! anew once the server was in use for as long as its last ejection lasted.
 //!
-//! **A server that answers with errors** (500 and more, or no answer) is ejected if it is an outlier: if as many in a row
-//! would come by chance once in a million, by the share of errors of the others; five at least. So an application that fails
-//! everywhere ejects nobody. And such an ejection leaves at least half of the servers in use: errors may be the requests' own
-//! fault. Both are checked in one step, under the lock that guards the roster.
+//! **A server that answers with errors** (500 and more, or no answer) is ejected if it is an outlier: if this many errors in a
+//! row, five at least, would come by chance once in a million, by the share of errors of the other servers. So an application
+//! that fails everywhere ejects no server. Such an ejection leaves at least half of the servers in use, since errors may be the
+//! requests' own fault. Both conditions are checked in one step, under the roster's lock.
 //!
 //! **What is over says nothing new.** Requests that began before an ejection fail together, and count once.
 //!
-//! **If all are out, all are used** ([`choose`](super::choice::choose)); so the only server of an upstream is always used. The
-//! first ejected one that answers is in use again. One that is down goes on until its checks succeed.
+//! **If all servers are out, all are used** ([`choose`](super::choice::choose)); so the only server of an upstream is always
+//! used. The first ejected server that answers is in use again. A server that is down stays down until its checks succeed.
 //!
-//! **A server that comes into use starts slowly**: its share grows over as long as it was out, at most over `slow_start`,
-//! which is what a new one takes. At the start of the gateway all are new, and none is passed over for another.
+//! **A server that comes into use starts slowly**: its share grows for as long as it was out, at most over `slow_start`, which
+//! is the time for a new server. At the start of the gateway all servers are new, and none starts slowly.
 //!
-//! Time is an argument, and nothing here is a socket.
+//! Time is an argument, and no code here uses a socket.
 
 use super::recent_counts::RecentCounts;
 use super::retry_budget::RetryBudget;
@@ -42,7 +42,7 @@ const LONGEST_EJECTION: Duration = Duration::from_secs(30);
 
 /// The fewest errors in a row that eject a server.
 pub(super) const FEWEST_ERRORS: u32 = 5;
-/// How rarely chance may eject a server.
+/// The probability with which chance alone may eject a server.
 const BY_CHANCE: f64 = 1e-6;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,17 +57,17 @@ struct Member {
     server: Arc<Server>,
     state: ServerState,
     since: Instant,
-    /// Why it is out of use, or was the last time.
+    /// Why the server is out of use, or was the last time.
     why: Option<Trouble>,
-    /// Ejections in a row, and how long the last one was.
+    /// The number of ejections in a row, and the length of the last one.
     strikes: u32,
     last_ejection: Duration,
     recent: RecentCounts,
     failed_checks: u32,
     good_checks: u32,
-    /// Whether it came to others, and has never been out of use.
+    /// Whether the server was added to others, and has never been out of use.
     is_new: bool,
-    /// How long it was out of use the last time.
+    /// How long the server was out of use the last time.
     out_for: Duration,
     said: Said,
 }
@@ -90,7 +90,7 @@ pub struct ServerNews {
     pub server: String,
     /// Whether the server is out of use.
     pub is_bad: bool,
-    /// How many servers are in use, of how many.
+    /// How many servers are in use, and how many there are.
     pub in_use: [usize; 2],
     /// The line, without the upstream.
     pub text: String,
@@ -100,14 +100,14 @@ pub struct ServerNews {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct RosterStatus {
     pub servers: Vec<ServerStatus>,
-    /// Requests that were tried again, and those that were not since too many were.
+    /// The number of requests that were tried again, and of those that were not because the budget was used up.
     pub retries: [u64; 2],
-    /// Why the last lookup of a name failed, if it did; the servers are those of an earlier one.
+    /// Why the last lookup of a name failed, if it did; the servers are those of an earlier lookup.
     pub lookup_failure: Option<String>,
 }
 
 impl RosterStatus {
-    /// Whether all servers are out of use, and so all are used.
+    /// Whether all servers are out of use, so that all are used.
     pub(crate) fn is_panic(&self) -> bool {
         !self.servers.is_empty() && self.servers.iter().all(|server| server.weight == 0.0)
     }
@@ -118,11 +118,11 @@ impl RosterStatus {
 pub(crate) struct ServerStatus {
     pub address: String,
     pub state: &'static str,
-    /// How long it has been in this state.
+    /// How long the server has been in this state.
     pub since: Duration,
-    /// Why it is out of use.
+    /// Why the server is out of use.
     pub why: Option<String>,
-    /// The part of its turns that it gets.
+    /// The part of its turns that the server gets.
     pub weight: f64,
     pub in_service: u32,
     pub served: u64,
@@ -137,8 +137,7 @@ impl Roster {
         self.members.len()
     }
 
-    /// Takes these servers from now on. Those that stay keep what is known of them; new ones start slowly, unless none was
-    /// there before.
+    /// Replaces the list of servers. Servers that stay keep their state; new ones start slowly, unless there were none before.
     pub(super) fn follow(&mut self, now: Instant, servers: &[Arc<Server>], slow_start: Duration) {
         (self.slow_start, self.lookup_failure) = (slow_start, None);
         let mut before = std::mem::take(&mut self.members);
@@ -159,12 +158,12 @@ impl Roster {
         before.iter().for_each(|member| member.server.leave());
     }
 
-    /// The names of the servers were looked up; what was wrong with them, if something was.
+    /// Notes the result of a lookup of the servers' names: why it failed, if it did.
     pub(crate) fn looked_up(&mut self, failure: Option<String>) {
         self.lookup_failure = failure;
     }
 
-    /// No connection to a server could be made. `is_trial`: by the request that tries it, if it was out of use.
+    /// No connection to a server could be made. `is_trial`: the request was the one that tries a server out of use.
     pub(super) fn unreachable(&mut self, now: Instant, server: &Arc<Server>, why: Trouble, is_trial: bool) {
         server.counts.unreachable.fetch_add(1, Relaxed);
         let Some(member) = self.member(server) else { return };
@@ -182,7 +181,7 @@ impl Roster {
         }
     }
 
-    /// A server that is out of use has answered a request that began meanwhile.
+    /// A server that is out of use has answered a request that began after its ejection.
     pub(super) fn answered(&mut self, now: Instant, server: &Arc<Server>) {
         let slow_start = self.slow_start;
         if let Some(member) = self.member(server).filter(|member| member.state == ServerState::Ejected) {
@@ -206,7 +205,7 @@ impl Roster {
         }
     }
 
-    /// A health check has ended.
+    /// A health check has ended with this result.
     pub(super) fn checked(
         &mut self,
         now: Instant,
@@ -232,7 +231,7 @@ impl Roster {
         }
     }
 
-    /// No checks are made any more: what they have taken down is in use again.
+    /// Checks of the server have ended, so that a server that checks took down is in use again.
     pub(super) fn end_checks(&mut self, now: Instant, server: &Arc<Server>) {
         let slow_start = self.slow_start;
         let Some(member) = self.member(server) else { return };
@@ -242,13 +241,14 @@ impl Roster {
         }
     }
 
-    /// Whether a request may be tried again, since its server could not be reached or may have begun it. It counts if it may.
+    /// Whether a request may be tried again, after its server could not be reached or may have begun the request. If it may, it
+    /// counts as a retry.
     pub(crate) fn may_retry(&mut self, now: Instant) -> bool {
         let requests = self.requests();
         self.retries.take(now, requests)
     }
 
-    /// Lets go of what is no longer recent.
+    /// Moves the windows of recent counts on.
     pub(crate) fn look(&mut self, now: Instant) {
         for member in &mut self.members {
             member.recent.of(now, member.server.counts.requests());
@@ -261,9 +261,9 @@ impl Roster {
         self.members.iter().map(|member| member.server.counts.requests()[0]).sum()
     }
 
-    /// The share of the servers that is in use, in (0, 1]. A server that comes back counts by the part of its turns that it
-    /// gets beside the others. One that is new counts once it gets all of them, since the others carried what there was
-    /// without it. If all are out, all are used.
+    /// The share of the servers that is in use, in (0, 1]. A server that comes back counts by its weight relative to the
+    /// greatest. A new server counts only once it gets all of its turns, since the others carried the load without it. If all
+    /// servers are out, the share is 1, since all are used.
     pub(crate) fn share(&self, now: Instant) -> f64 {
         let (mut there, mut most, mut all) = (0.0, 0.0_f64, 0_u32);
         for member in &self.members {
@@ -295,7 +295,7 @@ impl Roster {
             .collect()
     }
 
-    /// How many servers there are, and how many of them are in use.
+    /// The number of servers, and the number of those in use.
     fn in_use(&self) -> (usize, usize) {
         let in_use = self.members.iter().filter(|member| member.state == ServerState::InUse).count();
         (self.members.len(), in_use)
@@ -313,7 +313,7 @@ impl Roster {
         self.members.iter().position(|member| Arc::ptr_eq(&member.server, server))
     }
 
-    /// `None` for a server that has left.
+    /// The state of a server; `None` if the server has left.
     fn member(&mut self, server: &Arc<Server>) -> Option<&mut Member> {
         self.members.iter_mut().find(|member| Arc::ptr_eq(&member.server, server))
     }
@@ -350,7 +350,7 @@ impl Member {
         self.server.eject(now + self.last_ejection);
     }
 
-    /// Also one that is down already, whose checks may fail in another way by now.
+    /// A server that is down already is also noted, since its checks may now fail in another way.
     fn take_down(&mut self, now: Instant, fault: CheckFault) {
         if self.state == ServerState::InUse {
             self.since = now;
@@ -374,7 +374,7 @@ impl Member {
     fn news(&mut self, now: Instant, slow_start: Duration) -> Option<(bool, String, String)> {
         let is_out = self.state != ServerState::InUse;
         let times = self.said.take(now, is_out, self.server.ejections())?;
-        // More often than lines were written.
+        // The server was ejected more often than lines were written.
         let often =
             if times > 1 { format!(" (ejected {times} times since the last line)") } else { String::new() };
         let text = if is_out {
@@ -415,8 +415,8 @@ impl Member {
     }
 }
 
-/// Whether `in_row` errors in a row are no chance, where the other servers made `errors` in `requests`. While little is
-/// known of them their share is taken to be near a half.
+/// Whether `in_row` errors in a row are more than chance, if the other servers made `errors` errors in `requests` requests.
+/// With few requests their share of errors is taken to be near a half.
 fn is_outlier(in_row: u32, requests: u64, errors: u64) -> bool {
     let share = (errors as f64 + 1.0) / (requests as f64 + 2.0);
     in_row >= FEWEST_ERRORS && share.powf(f64::from(in_row)) < BY_CHANCE

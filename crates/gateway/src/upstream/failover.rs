@@ -1,7 +1,7 @@
-//! A connection for a request in service, at another server of its upstream where one cannot be reached.
+//! A connection for a request in service; if a server cannot be reached, the connection is to another server of the upstream.
 //!
-//! The server is chosen first, for each request ([`choose`]), and then one of its connections. Where no more connections may
-//! be open, an idle one of any server in use will do.
+//! The server is chosen first, for each request ([`choose`]), and then one of its connections. If no more connections may be
+//! opened, an idle connection to any server in use is taken.
 //!
 //! A request whose server cannot be reached is tried at the next one: at [`Tried::MOST`] servers, in twice the time-out of a
 //! connection, and within the [budget](super::retry_budget) of all requests.
@@ -22,14 +22,14 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ConnectError {
     Unreachable(Trouble),
-    /// The request was not tried at another server, since too many requests are.
+    /// The request was not tried at another server, since the budget of retries is used up.
     NotRetried,
     /// This process, or this machine, lacks what a connection needs.
     OwnLack(&'static str),
 }
 
 impl ConnectError {
-    /// Whether a server that has too much to do may be the reason.
+    /// Whether an overloaded server may be the reason.
     pub(crate) fn is_refusal(self) -> bool {
         match self {
             ConnectError::Unreachable(trouble) => trouble != Trouble::Untrusted,
@@ -56,13 +56,13 @@ impl ConnectError {
     }
 }
 
-/// Which connection [`Upstream::acquire`] returns, and how.
+/// How [`Upstream::acquire`] finds a connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ConnectOptions {
     pub thread: usize,
     pub clock: Clock,
     pub connect_timeout: Duration,
-    /// Only a new connection will do, since a kept one has just failed.
+    /// Whether the connection must be new, since a kept one has just failed.
     pub fresh: bool,
 }
 
@@ -78,7 +78,7 @@ impl Upstream {
         let mut now = options.clock.now();
         let end = now + options.connect_timeout * 2;
         loop {
-            // A budget is asked only where there is another server.
+            // The budget is asked only if there is another server to try.
             if tried.is_full() || now >= end || tried.count() >= self.servers.len() {
                 return Err(last);
             }
@@ -104,7 +104,7 @@ impl Upstream {
             let connecting = connect(server, self.secured.as_deref(), self.http2);
             let connected = tokio::time::timeout(patience, connecting).await;
             let result = connected.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
-            // The ejection begins now: counted from before a long try, it would be over already.
+            // The ejection begins now: counted from before a long try, it would already be over.
             now = options.clock.now();
             match result {
                 Ok(io) => {
@@ -114,7 +114,7 @@ impl Upstream {
                     return Ok(Lease::first(io, ticket, now));
                 }
                 Err(error) => {
-                    // This is no failure of the upstream, and another server would need the same.
+                    // The error is no failure of the upstream: a connection to any other server would need the same.
                     if let Some(why) = own_lack(&error, &server.address) {
                         return Err(ConnectError::OwnLack(why));
                     }
@@ -136,10 +136,10 @@ impl Upstream {
                 return Ok(ticket);
             }
             match self.pool.take_idle((options.thread, options.clock.now()), None) {
-                // Its ticket is free then.
+                // Closing this connection frees its ticket.
                 Some(lease) if options.fresh || lease.server().is_out() => drop(lease),
                 Some(lease) => return Err(lease),
-                // A connection moved from one list to another between two looks, or is about to be closed.
+                // A connection has moved from one list to another between two looks, or is about to be closed.
                 None if rounds < 8 => tokio::task::yield_now().await,
                 None => tokio::time::sleep(Duration::from_millis(1)).await,
             }

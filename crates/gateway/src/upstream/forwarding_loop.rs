@@ -4,9 +4,9 @@
 //! client -> a (mark of a) -> b (marks of a and b) -> a: 508
 //! ```
 //!
-//! Each request that is sent on carries a mark, drawn at the gateway's start, beside those that it came with. A request
-//! that comes with the gateway's own mark has been here before: it would go round until nothing had room. The mark names
-//! neither machine nor version, and clients never see it: it is no field of a response.
+//! Each forwarded request carries the gateway's mark, drawn at its start, beside the marks that it came with. A request that
+//! comes with the gateway's own mark has been here before, and would go round until memory or connections ran out. The mark
+//! names neither machine nor version, and clients never see it, since responses do not have it.
 //!
 //! The field is `CDN-Loop` (RFC 8586), which is made for this, and which proxies on the way must leave in place. `Via` would
 //! do too, but nginx compresses nothing for a request that has one (`gzip_proxied off`, its default).
@@ -15,7 +15,7 @@ use crate::http1::Refusal;
 use crate::http1::field::{Field, FieldKind, list};
 use std::hash::{BuildHasher, RandomState};
 
-/// The answer to a request that comes back.
+/// The answer to a request that has come back.
 pub(crate) const COME_BACK: Refusal =
     Refusal::with(508, "this request has passed this gateway before: one of its upstreams leads back to it");
 

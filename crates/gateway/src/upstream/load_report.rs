@@ -23,7 +23,7 @@ impl LoadReports {
         }
     }
 
-    /// The mean of the reports since the last call.
+    /// The mean of the reports since the last call; `None` without any.
     pub(crate) fn take(&self) -> Option<f64> {
         let (count, sum) = (self.count.swap(0, Relaxed), self.sum.swap(0, Relaxed));
         (count > 0).then(|| sum as f64 / count as f64 / 1e6)
@@ -51,7 +51,7 @@ fn parse(value: &[u8]) -> Option<f64> {
     application.filter(|number| *number > 0.0).or(cpu)
 }
 
-/// What a request cost, in seconds: a number alone, or the sum of ORCA's `request_cost` in one of its forms as text.
+/// The cost of a request in seconds: a number alone, or the sum of ORCA's `request_cost` in one of its text forms.
 pub(crate) fn cost(value: &[u8]) -> Option<Duration> {
     let text = std::str::from_utf8(value).ok()?.trim();
     let number = |text: &str| text.trim().parse::<f64>().ok().filter(|number| *number >= 0.0);

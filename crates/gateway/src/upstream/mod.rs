@@ -1,7 +1,7 @@
-//! A plant's servers: which connection a request goes on.
+//! A plant's servers, and which connection a request is sent on.
 //!
-//! In: a request that holds a place at its plant, as a wish for a connection. Out: a lease of one, or a refusal in place of a
-//! response; and what became of requests there, which says how servers are.
+//! In: a request that holds a place at its plant and needs a connection. Out: a lease of a connection, or a refusal in place of
+//! a response. The outcomes of requests come back, and show the health of the servers.
 //!
 //! [`failover`] gives a request its connection, to another of the [`servers`] where one cannot be reached: [`choice`] says to
 //! which [`server`], [`ejection`] which of them are in use, by the [`trouble`] that requests and [`checks`] met,
@@ -9,7 +9,7 @@
 //! threads, and [`connect`] begins them. [`load_report`] reads what servers report, and [`forwarding_loop`] finds requests that
 //! an upstream leads back here.
 //!
-//! Not here: what is sent and received on a connection (`exchange`).
+//! Not here: the bytes that are sent and received on a connection (`exchange`).
 
 pub(crate) mod checks;
 mod choice;

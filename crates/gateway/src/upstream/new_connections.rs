@@ -1,28 +1,29 @@
-//! New connections to a server that it has not answered on yet.
+//! New connections to a server on which it has not answered yet.
 //!
-//! A prefork server gives each connection a worker for as long as it is open; further ones wait in its listen queue. Idle
-//! connections may hold all its workers, where it has fewer than the gateway takes it for. Requests that come use these again
-//! and again, while those on new connections starve. So one that waits for much longer than others has another closed that is
-//! idle, or becomes so, and that one's worker accepts the next. It asks again each time that it has waited twice as long, since
-//! a worker may have accepted another. If the server was only slow, this costs a connection that is made again.
+//! A prefork server gives each connection a worker for as long as it is open; further connections wait in its listen queue. If
+//! the server has fewer workers than the gateway takes it to have, the gateway's idle connections may hold all of them. New
+//! requests use the idle connections again and again, while requests on new connections starve. So if a new connection waits
+//! for much longer than quick answers take, a connection that is or becomes idle is closed, and its worker accepts the next
+//! connection. The new connection asks again each time that its wait has doubled, since the worker may have accepted another
+//! one. If the server was only slow, this costs one connection that must be made again.
 
 use crate::sync::lock;
 use plimsoll_core::time::{Duration, Instant};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// How long a connection waits at the least, and at the most, before it may be one that no worker has accepted; in between, how
-/// many times as long as a quick answer takes. Services of a second take longer than the most once in three times, so
-/// connections that are closed for one that only waits for its service, and are made again, become fewer and fewer. Before
-/// slower servers they do not, and are the lesser part of what a request costs.
+/// The shortest and the longest wait after which a new connection counts as one that no worker has accepted; in between, the
+/// wait is this multiple of a quick answer's time. If services take a second on average, one in three takes longer than the
+/// longest wait, so that needless closes become fewer and fewer. With slower servers they do not, but cost little beside the
+/// requests.
 const LEAST_PATIENCE: Duration = Duration::from_millis(250);
 const MOST_PATIENCE: Duration = Duration::from_secs(1);
 const QUICK_ANSWERS: u32 = 8;
 
 #[derive(Debug)]
 pub(super) struct NewConnections {
-    /// When the first of them may ask, in nanoseconds, or earlier; the largest number if there are none. Threads read it
-    /// without the lock.
+    /// When the first of the new connections may ask, or an earlier time, in nanoseconds; the largest number if there are none.
+    /// Threads read it without the lock.
     asks_at: AtomicU64,
     list: Mutex<List>,
 }
@@ -32,7 +33,7 @@ pub(super) struct NewConnections {
 struct List {
     next: u64,
     waiting: Vec<Waiting>,
-    /// What a quick answer takes, once there was one: the least of late, which grows by a quarter with each that takes longer.
+    /// The time of a quick answer, once there was one: the shortest one lately, which grows by a quarter with each slower one.
     quick: Option<Duration>,
 }
 
@@ -50,14 +51,14 @@ impl List {
         }
     }
 
-    /// When one that waits asks next.
+    /// When a waiting connection asks next.
     fn asks_at(&self, waiting: &Waiting) -> Instant {
         let patience = self.quick.unwrap_or_default().min(MOST_PATIENCE) * QUICK_ANSWERS;
         let patience = patience.clamp(LEAST_PATIENCE, MOST_PATIENCE);
         waiting.since + patience * (1 << waiting.asked.min(16))
     }
 
-    /// The first that asks, and when.
+    /// The connection that asks first, and when.
     fn first(&self) -> Option<(usize, Instant)> {
         let all = self.waiting.iter().enumerate();
         all.map(|(index, waiting)| (index, self.asks_at(waiting))).min_by_key(|(_, at)| *at)
@@ -69,7 +70,7 @@ impl NewConnections {
         NewConnections { asks_at: AtomicU64::new(u64::MAX), list: Mutex::default() }
     }
 
-    /// Counts a connection, and returns its number.
+    /// Adds a new connection, and returns its number.
     pub(super) fn begin(&self, now: Instant) -> u64 {
         let mut list = lock(&self.list);
         let number = list.next;
@@ -79,28 +80,28 @@ impl NewConnections {
         number
     }
 
-    /// The first bytes of an answer came, on a connection of this number or on one that had an answer before. Answers are
-    /// looked at while there are new connections.
+    /// The first bytes of an answer came, on the new connection of this number or on an older connection (`None`). Answers on
+    /// older connections count only while there are new ones.
     pub(super) fn answered(&self, number: Option<u64>, took: Duration) {
         if number.is_none() && self.asks_at.load(Relaxed) == u64::MAX {
             return;
         }
         let mut list = lock(&self.list);
         number.into_iter().for_each(|number| list.remove(number));
-        // By the clock of a thread an answer may take no time at all, from which nothing would grow.
+        // By the thread's coarse clock an answer may take no time, so a millisecond is added for the time to grow from.
         let most = list.quick.map_or(took, |quick| quick * 5 / 4 + Duration::from_millis(1));
         list.quick = Some(took.min(most));
         self.store(&list);
     }
 
-    /// One was closed without an answer.
+    /// The connection of this number was closed without an answer.
     pub(super) fn end(&self, number: u64) {
         let mut list = lock(&self.list);
         list.remove(number);
         self.store(&list);
     }
 
-    /// Whether an idle connection is to be closed for one of these.
+    /// Whether an idle connection is to be closed so that its worker accepts a new one.
     pub(super) fn asks_for_worker(&self, now: Instant) -> bool {
         if now.as_nanos() < self.asks_at.load(Relaxed) {
             return false;
@@ -144,12 +145,13 @@ mod tests {
         assert_eq!(connections.asks_at.load(Relaxed), u64::MAX);
     }
 
-    /// Each connection that is closed is one that is made again.
+    /// Each connection that is closed is made again.
     #[test]
     fn before_a_slow_server_connections_that_are_made_again_become_few() {
         let mut random = plimsoll_core::random::Random::new(7);
         let connections = NewConnections::new();
-        // Fifty requests are always under way, of 0.5 s in the mean; all connections are new at first, and none idles for long.
+        // Fifty requests are always under way, with a mean service time of 0.5 s. All connections are new at first, and none is
+        // idle for long.
         let mut under_way: Vec<(f64, f64, Option<u64>)> = Vec::new();
         let (mut is_new, mut made, mut of_late) = (true, 0, 0);
         for n in 0..5_000 {

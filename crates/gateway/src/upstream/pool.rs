@@ -8,10 +8,9 @@
 //! **Order.** A thread's own idle connection comes first, the latest used; then another thread's; then a new one. An idle
 //! connection that became readable was closed by its server, or speaks out of turn, and is thrown away. Some servers send a
 //! body with a response that has none (to `HEAD`, 204, 304), which the next request would take for its response: behind such a
-//! response the system is asked once more, at the last moment. What comes later than that cannot be distinguished from a
-//! response.
+//! response the system is asked once more, at the last moment. What comes later than that nobody can tell from a response.
 //!
-//! **Servers come and go**, and the pool stays: the bound holds for those before and after a change together.
+//! **Servers come and go**, and the pool stays: the bound holds for the servers before and after a change together.
 //!
 //! Why not a pool per thread: with 8 prefork workers and 24 clients, such pools gave 16 clients no connection at all.
 
@@ -27,14 +26,14 @@ use std::sync::atomic::{
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-/// All connections to an upstream's servers, and what is known of these.
+/// All connections to an upstream's servers, and the state of these servers.
 #[derive(Debug)]
 pub(crate) struct Pool {
     roster: Mutex<Roster>,
     /// The [`ConnectionBounds`], which a reload may change.
     most_open: AtomicUsize,
     most_kept: AtomicUsize,
-    /// Whether it is out of use: no connection is kept then.
+    /// Whether the upstream is out of use, so that no connection is kept.
     retired: AtomicBool,
     open: AtomicUsize,
     idle: Vec<Mutex<Vec<Idle>>>,
@@ -42,14 +41,16 @@ pub(crate) struct Pool {
     pub reports: LoadReports,
 }
 
-/// A right to have a connection open; given back on drop, or before. It knows whether a request is under way there.
+/// The right to have a connection open, given back on drop or before. It also notes whether a request is under way on the
+/// connection.
 #[derive(Debug)]
 pub(crate) struct Ticket {
     pub(super) pool: Arc<Pool>,
     pub(super) server: Arc<Server>,
     is_given_back: bool,
     is_busy: bool,
-    /// The connection's number among the [`NewConnections`](super::new_connections::NewConnections), until it has an answer.
+    /// The connection's number among the [`NewConnections`](super::new_connections::NewConnections), until an answer comes on
+    /// it.
     new: Option<u64>,
 }
 
@@ -86,33 +87,33 @@ impl Drop for Ticket {
 #[derive(Debug)]
 struct Idle {
     since: Instant,
-    // The socket stands before the ticket: fields drop in order, and the connection must be closed first.
+    // The socket is declared before the ticket: fields are dropped in order, and the connection must be closed first.
     io: Socket,
     ticket: Ticket,
     is_doubtful: bool,
 }
 
-/// A connection while a request has it.
+/// A connection that a request uses.
 #[derive(Debug)]
 pub(crate) struct Lease {
     pub io: Socket,
     ticket: Ticket,
     /// How often the server had been ejected when the request began there.
     ejections: u32,
-    /// When its request began, until the first bytes of an answer.
+    /// When the request began; `None` once the first bytes of its answer have come.
     began: Option<Instant>,
-    /// Whether it served a request before: its server may have closed it meanwhile.
+    /// Whether the connection has served a request before, so that its server may have closed it meanwhile.
     pub reused: bool,
-    /// Whether its last response had no body, whatever its head said, so that its server may send one wrongly.
+    /// Whether its last response had no body, whatever the head stated, so that the server may wrongly send a body.
     pub is_doubtful: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ConnectionBounds {
-    /// The most connections, busy and idle. Without control there is no bound.
+    /// The most connections, busy and idle together. Without control there is no bound.
     pub open: usize,
-    /// With more open connections than this, one that has served is closed and not kept: idle connections would hold the
-    /// workers of a prefork server, and requests on new connections would starve.
+    /// If more connections than this are open, a connection that has served is closed and not kept: idle connections would hold
+    /// the workers of a prefork server, and requests on new connections would starve.
     pub kept: usize,
 }
 
@@ -130,14 +131,14 @@ impl Pool {
         }
     }
 
-    /// From now on in use, within these bounds.
+    /// Puts the pool into use, within these bounds.
     pub(crate) fn serve_within(&self, bounds: ConnectionBounds) {
         self.most_open.store(bounds.open, Relaxed);
         self.most_kept.store(bounds.kept, Relaxed);
         self.retired.store(false, Relaxed);
     }
 
-    /// From now on out of use: idle connections are closed now, others when their request is over.
+    /// Takes the pool out of use: idle connections are closed now, others when their requests are over.
     pub(crate) fn retire(&self) {
         self.retired.store(true, Relaxed);
         self.close_unwanted();
@@ -185,7 +186,7 @@ impl Pool {
         taken.is_ok().then(ticket)
     }
 
-    /// An idle connection that is alive, to this server or to any: the thread's own latest, else another's.
+    /// A live idle connection, to this server or to any: the thread's own latest one, or another thread's.
     pub(crate) fn take_idle(
         &self,
         (thread, now): (usize, Instant),
@@ -199,7 +200,7 @@ impl Pool {
                 if !io.is_quiet() || (is_doubtful && io.has_come()) {
                     continue;
                 }
-                // A connection of another thread is registered anew, with this thread's selector.
+                // A connection of another thread is registered with this thread's selector.
                 let moved = if owner == thread { Ok(io) } else { io.take_over() };
                 if let Ok(io) = moved {
                     return Some(Lease::begin(io, ticket, (now, true)));
@@ -209,7 +210,7 @@ impl Pool {
         None
     }
 
-    /// Keeps a connection that can serve another request, on the list of `thread`, unless a new one needs its worker.
+    /// Keeps a connection that can serve another request, on the list of `thread`, unless a new connection needs its worker.
     pub(crate) fn put_idle(&self, thread: usize, now: Instant, mut lease: Lease) {
         if lease.ticket.is_given_back || self.open.load(Acquire) > self.most_kept.load(Relaxed) {
             return;
@@ -219,16 +220,16 @@ impl Pool {
             return;
         }
         let mut idle = self.idle_of(thread);
-        // What is wanted is read under the lock, which `close_unwanted` takes after that has changed: no connection is left
-        // behind.
+        // `wants` is read under the lock that `close_unwanted` takes after its answer has changed, so that no connection is
+        // left behind.
         if self.wants(&lease.ticket) {
             let Lease { io, ticket, is_doubtful, .. } = lease;
             idle.push(Idle { since: now, io, ticket, is_doubtful });
         }
     }
 
-    /// Closes the connections of a thread that were idle for longer than `longest`, that their server closed, or whose workers
-    /// new ones need.
+    /// Closes a thread's connections that were idle for longer than `longest`, that their servers closed, or whose workers new
+    /// connections need.
     pub(crate) fn close_stale(&self, thread: usize, now: Instant, longest: Duration) {
         self.idle_of(thread).retain_mut(|idle| {
             now.since(idle.since) < longest
@@ -239,7 +240,7 @@ impl Pool {
 }
 
 impl Lease {
-    /// For the first request on a connection.
+    /// Leases a new connection to its first request.
     pub(super) fn first(io: Socket, mut ticket: Ticket, now: Instant) -> Self {
         ticket.new = Some(ticket.server.new_connections.begin(now));
         Lease::begin(io, ticket, (now, false))
@@ -255,14 +256,14 @@ impl Lease {
         &self.ticket.server
     }
 
-    /// Bytes of an answer came.
+    /// Notes that bytes of an answer came.
     pub(crate) fn heard(&mut self, now: Instant) {
         if let Some(began) = self.began.take() {
             self.ticket.server.new_connections.answered(self.ticket.new.take(), now.since(began));
         }
     }
 
-    /// The server has answered.
+    /// Notes that the server has answered.
     pub(crate) fn answered(&self, now: Instant, status: u16) {
         let Ticket { pool, server, .. } = &self.ticket;
         if status >= 500 {
@@ -272,7 +273,7 @@ impl Lease {
         }
     }
 
-    /// The server has answered with an error, or wrongly, or not in time.
+    /// Notes that the server has answered with an error, wrongly, or not in time.
     pub(crate) fn erred(&self, now: Instant) {
         let Ticket { pool, server, .. } = &self.ticket;
         let in_row = server.count_error(self.ejections);
@@ -286,7 +287,7 @@ impl Lease {
         self.ticket.give_back();
     }
 
-    /// The connection, switched to another protocol, and what keeps it counted where it holds a place.
+    /// The connection after its switch to another protocol, and the ticket that keeps it counted if it holds a place.
     pub(crate) fn into_tunnel(self, holds_place: bool) -> (Socket, Option<Ticket>) {
         (self.io, holds_place.then_some(self.ticket))
     }
@@ -331,7 +332,8 @@ mod tests {
         }
     }
 
-    /// A look at a connection takes some of what a task may do at a time. Once that is spent, all seems quiet to it.
+    /// A look at a connection uses up a part of the task's budget; once that is spent, every connection seems quiet to the
+    /// task.
     #[test]
     fn no_connection_that_its_server_has_closed_is_taken_however_many_there_are() {
         let bounds = ConnectionBounds { open: 300, kept: 300 };

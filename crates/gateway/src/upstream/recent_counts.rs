@@ -1,4 +1,4 @@
-//! How much counters have grown lately: within the last ten seconds at least, twenty at most, if it is asked that often.
+//! How much counters have grown lately: within at least the last ten seconds, and at most twenty if this is asked that often.
 
 use plimsoll_core::time::{Duration, Instant};
 
@@ -7,18 +7,18 @@ const WINDOW: Duration = Duration::from_secs(10);
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RecentCounts {
     began: Instant,
-    /// The counters when this window began, and when the one before it did.
+    /// The counters at the beginning of this window, and of the one before it.
     at_begin: [u64; 2],
     before: [u64; 2],
 }
 
 impl RecentCounts {
-    /// By how much two counters have grown that stand at `counted` now.
+    /// How much two counters that now stand at `counted` have grown.
     pub(super) fn of(&mut self, now: Instant, counted: [u64; 2]) -> [u64; 2] {
         if now.since(self.began) >= WINDOW {
             (self.began, self.before, self.at_begin) = (now, self.at_begin, counted);
         }
-        // A server that has left takes what it counted with it.
+        // A server that has left takes its counts with it.
         [0, 1].map(|counter| counted[counter].saturating_sub(self.before[counter]))
     }
 }

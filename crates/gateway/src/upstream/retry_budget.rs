@@ -1,20 +1,20 @@
 //! How many requests may be tried again, at another server or on another connection: a part of the requests of the last
-//! seconds, so that tries cannot amplify an overload in which no server accepts connections any more, or in which each kills
-//! the workers that take too long.
+//! seconds, so that retries cannot amplify an overload in which no server accepts connections any more, or in which servers
+//! kill workers that take too long.
 //!
 //! ```text
 //! retries <= LEAST + SHARE * requests        in a window of 10 to 20 s
 //! ```
 //!
-//! A request whose kept connection ended before any of it was sent, or of which the server says that it has not looked at it,
-//! is no retry.
+//! A repeated request is no retry if its kept connection ended before a byte of it was sent, or if the server says that it has
+//! not looked at it.
 
 use super::recent_counts::RecentCounts;
 use plimsoll_core::time::Instant;
 
 /// The part of the requests that may be tried again.
 const SHARE: f64 = 0.2;
-/// What may be tried again however few requests there are.
+/// The number of retries that is always allowed, however few requests there are.
 const LEAST: u64 = 10;
 
 #[derive(Debug, Default)]
@@ -25,7 +25,7 @@ pub(super) struct RetryBudget {
 }
 
 impl RetryBudget {
-    /// Takes a retry, if the budget has one; `requests` counts those of the upstream so far.
+    /// Takes a retry, if the budget has one; `requests` is the number of the upstream's requests so far.
     pub(super) fn take(&mut self, now: Instant, requests: u64) -> bool {
         let [requests, retries] = self.look(now, requests);
         let is_left = retries < LEAST + (SHARE * requests as f64) as u64;
@@ -38,7 +38,7 @@ impl RetryBudget {
         self.recent.of(now, [requests, self.made])
     }
 
-    /// Retries that were made, and those that were refused.
+    /// The number of retries that were made, and of those that were refused.
     pub(super) fn counts(&self) -> [u64; 2] {
         [self.made, self.refused]
     }

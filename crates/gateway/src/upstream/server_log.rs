@@ -12,7 +12,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(600);
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Said {
-    /// Whether it was said to be out of use, and how often it had been ejected then.
+    /// Whether the last line said that the server is out of use, and how often the server had been ejected then.
     is_out: bool,
     ejections: u32,
     at: Instant,

@@ -10,28 +10,28 @@ use rustls::ClientConfig;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// A server, or several alike, as the tables in force have them. The pool outlives them.
+/// The servers of an upstream, as the tables in force have them. The pool outlives them.
 #[derive(Debug)]
 pub(crate) struct Upstream {
     pub(super) servers: Vec<Arc<Server>>,
     /// The addresses of the network, which redirects may name.
     network: Vec<SocketAddr>,
-    /// TLS, if it is spoken.
+    /// The TLS configuration, if the upstream speaks TLS.
     pub secured: Option<Arc<Secured>>,
-    /// Whether HTTP/2 is spoken.
+    /// Whether the upstream speaks HTTP/2.
     pub http2: bool,
-    /// The host that it is sent where the client named none.
+    /// The host that is named if the client named none.
     pub name: String,
-    /// The host that it is sent whatever the client named.
+    /// The host that is named whatever the client named.
     pub host: Option<String>,
     pub pool: Arc<Pool>,
 }
 
 impl Upstream {
-    /// The servers of these addresses, none of which is known.
+    /// An upstream with the servers at these addresses, all of them new.
     ///
     /// # Errors
-    /// A name that no certificate can be for.
+    /// The name for which no certificate can exist.
     pub(crate) fn new(
         settings: &UpstreamSettings,
         client: Option<&Arc<ClientConfig>>,
@@ -51,8 +51,8 @@ impl Upstream {
         Ok(upstream)
     }
 
-    /// The same upstream with the servers of these addresses. Those that stay are the same servers. `client`: what connections
-    /// that speak TLS begin with from now on.
+    /// The same upstream with the servers of these addresses. Servers whose addresses stay are kept. `client`: the TLS
+    /// configuration of connections from now on.
     ///
     /// # Errors
     /// A name that no certificate can be for.
@@ -88,7 +88,7 @@ impl Upstream {
         })
     }
 
-    /// From now on in force: new servers start, and those that are no longer here leave.
+    /// Puts these servers into force: new ones start, and those that are no longer here leave.
     pub(crate) fn take_over(&self, now: Instant, settings: &UpstreamSettings) {
         self.pool.roster().follow(now, &self.servers, settings.slow_start);
         self.pool.close_unwanted();
@@ -98,12 +98,12 @@ impl Upstream {
         &self.network
     }
 
-    /// Whether all its servers are out of use.
+    /// Whether all servers of the upstream are out of use.
     pub(crate) fn is_down(&self) -> bool {
         self.servers.iter().all(|server| server.is_out())
     }
 
-    /// Whether it is one server.
+    /// Whether the upstream has only one server.
     pub(crate) fn is_lone(&self) -> bool {
         self.servers.len() == 1
     }

@@ -1,4 +1,4 @@
-//! What took a server out of use, as the operator reads it, and what is no trouble of a server.
+//! Why a server was taken out of use, as the operator reads it, and errors that are not the server's.
 
 use crate::settings::Address;
 use rustix::io::Errno;
@@ -6,41 +6,41 @@ use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 
-/// What took a server out of use.
+/// Why a server was taken out of use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Trouble {
     /// The server refuses connections.
     Refused,
-    /// There is no socket at its path.
+    /// There is no socket at the server's path.
     Missing,
-    /// This process may not connect there.
+    /// This process may not connect to the server.
     Forbidden,
     /// No connection was made in time.
     ConnectTimeout,
     /// The server speaks no TLS, or its certificate is not trusted.
     Untrusted,
-    /// The server answers with errors, or not.
+    /// The server answers with errors, or does not answer.
     Errors,
-    /// The server's health checks fail, the last one so.
+    /// The server's health checks fail, the last one for this reason.
     Checks(CheckFault),
 }
 
-/// What a health check met instead of an answer that it is content with.
+/// Why a health check failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CheckFault {
-    /// Another status than the check is to find.
+    /// The answer has this status, which the check does not accept.
     Status(u16),
-    /// No answer within its time.
+    /// No answer came within the check's time limit.
     Late,
-    /// No connection, for what the trouble says.
+    /// No connection could be made, for this reason.
     Unreachable(&'static str),
-    /// The connection's end before an answer.
+    /// The connection ended before an answer.
     Ended,
-    /// Bytes that are no answer of HTTP.
+    /// The bytes that came are no HTTP answer.
     Malformed,
 }
 
-/// What this process or its machine lacks for a connection, which is no failure of the server; `None` for any other error.
+/// What this process or its machine lacks for a connection, if that is the error, which is then no failure of the server.
 pub(super) fn own_lack(error: &io::Error, to: &Address) -> Option<&'static str> {
     match Errno::from_io_error(error)? {
         Errno::MFILE | Errno::NFILE => Some("the gateway has no file descriptor left for a connection"),
@@ -52,8 +52,8 @@ pub(super) fn own_lack(error: &io::Error, to: &Address) -> Option<&'static str> 
     }
 }
 
-/// Whether this machine has an address of its own to connect from. Without one, as for IPv6 where that is off, the system
-/// reports the error that it has for a lack of ports. Datagrams have ports of their own.
+/// Whether this machine has an address of its own to connect from. Without one, as for IPv6 if that is off, the system reports
+/// the same error as for a lack of ports. The test uses a datagram socket, whose ports are separate.
 fn is_routed(to: &Address) -> bool {
     let Address::Tcp(to) = to else { return false };
     let any: IpAddr = if to.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
@@ -86,7 +86,7 @@ impl Trouble {
 }
 
 impl CheckFault {
-    /// A check that found no connection.
+    /// The fault of a check that got no connection.
     pub(super) fn of(error: &io::Error) -> CheckFault {
         CheckFault::Unreachable(Trouble::of(error).as_str())
     }
@@ -121,7 +121,7 @@ mod tests {
     #[test]
     fn what_this_machine_lacks_is_no_failure_of_a_server() {
         let here = Address::Tcp(SocketAddr::from(([127, 0, 0, 1], 80)));
-        // No socket is connected to this address unasked.
+        // No socket connects to this address unless it asks for broadcasts.
         let nowhere = Address::Tcp(SocketAddr::from(([255, 255, 255, 255], 80)));
         for errno in [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM] {
             assert!(own_lack(&errno.into(), &here).is_some(), "{errno}");

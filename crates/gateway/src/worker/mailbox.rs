@@ -1,4 +1,4 @@
-//! Messages of other threads for a thread: verdicts on its requests, connections, orders.
+//! Messages from other threads to a thread: verdicts on its requests, connections, and orders.
 //!
 //! A mailbox is one lock, and a message wakes its thread only while the thread sleeps. A thread says when it falls asleep
 //! and when it is awake again, and reads its mailbox in between. Messages for a thread that is awake therefore cost no
@@ -17,11 +17,11 @@ use std::task::{Context, Poll, Waker};
 pub(crate) enum Message {
     Verdict(Verdict),
     Connection(Accepted),
-    /// End a connection that is idle: another thread has accepted one more than there may be, or lacks a descriptor for one.
+    /// End an idle connection: another thread has accepted one more than allowed, or lacks a descriptor for one.
     EndIdle {
         lacks_descriptor: bool,
     },
-    /// Stop accepting, finish the requests under way.
+    /// Stop accepting, and finish the requests under way.
     Drain,
     Stop,
 }
@@ -35,13 +35,13 @@ struct Unread {
     is_awake: bool,
 }
 
-/// A thread's mailbox, and how many connections the thread has.
+/// A thread's mailbox, and its number of connections.
 #[derive(Debug, Default)]
 pub(crate) struct Mailbox {
     unread: Mutex<Unread>,
     /// Whether a message came while the thread was awake.
     came_awake: AtomicBool,
-    /// Client connections that the thread has or was given.
+    /// Client connections that the thread has, or was handed.
     pub connections: AtomicUsize,
 }
 
@@ -62,7 +62,7 @@ impl Mailbox {
         }
     }
 
-    /// The thread falls asleep. If there are messages, its own waker keeps it awake.
+    /// Notes that the thread falls asleep. If there are messages, its own waker keeps it awake.
     pub(crate) fn fall_asleep(&self) {
         let mut unread = lock(&self.unread);
         unread.is_awake = false;

@@ -1,20 +1,20 @@
-//! Memory that is given back to the system after a burst.
+//! Memory that goes back to the system after a burst.
 //!
-//! The C library's allocator keeps what was freed for later use. After an attack, or a burst of connections, that can be
-//! hundreds of megabytes for the rest of the process's life: freed memory between memory in use never goes back by itself.
+//! The C library's allocator keeps freed memory for later use. After an attack, or a burst of connections, that can be hundreds
+//! of megabytes for the rest of the process's life: freed memory between memory in use never goes back by itself.
 
 use plimsoll_core::time::{Duration, Instant};
 
-/// What a thread must have given up for a search of freed memory to be worth its time: what it holds is known roughly, and may
-/// be several times as much.
+/// How many bytes a thread must have freed for a search of freed memory to be worth its time. The bytes are known only roughly:
+/// the real number may be several times as large.
 const WORTH: usize = 1 << 20;
-/// Freed memory is searched for no more often than this.
+/// The least time between two searches of freed memory.
 const LEAST_TIME_BETWEEN: Duration = Duration::from_millis(500);
-/// The rest after a search for free memory, as a multiple of its time: a thread spends a fiftieth of its time on searches
-/// at most. A search takes milliseconds, and more where much was freed.
+/// The rest after a search for free memory, as a multiple of its time: a thread spends a fiftieth of its time on searches at
+/// most. A search takes milliseconds, and longer if much was freed.
 const REST: u32 = 50;
 
-/// The most that a thread held since memory was last given back.
+/// The most memory that a thread has held since memory was last given back.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct HighWater {
     most: usize,
@@ -22,7 +22,7 @@ pub(crate) struct HighWater {
 }
 
 impl HighWater {
-    /// Whether a thread that holds `bytes` now, roughly, has given up so much that memory should go back.
+    /// Whether a thread that holds about `bytes` now has freed so much that memory should go back.
     pub(crate) fn has_fallen(&mut self, now: Instant, bytes: usize) -> bool {
         self.most = self.most.max(bytes);
         let fallen = self.most - bytes >= WORTH.max(self.most / 4);
@@ -33,19 +33,19 @@ impl HighWater {
         true
     }
 
-    /// Memory went back, from `begun` to `now`.
+    /// Notes that memory went back, from `begun` to `now`.
     pub(crate) fn gave_back(&mut self, begun: Instant, now: Instant) {
         self.not_before = now + LEAST_TIME_BETWEEN.max(now.since(begun) * REST);
     }
 }
 
-/// Pieces of memory from this size on are the system's again as soon as they are freed.
+/// Pieces of memory of at least this size go back to the system as soon as they are freed.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 const LARGE: i32 = 512 * 1024;
 
-/// Has large pieces of memory go back to the system when they are freed, for the rest of the process's life. By itself the C
-/// library learns from each one to keep pieces of its size, and twice as much that is free: once the queue of an access log was
-/// freed, which a reload does, several megabytes more stay.
+/// Has large pieces of memory go back to the system when they are freed, for the rest of the process's life. By default, when
+/// such a piece is freed, the C library keeps later pieces of its size, and up to twice as much free memory: after a reload has
+/// freed the queue of an access log, several megabytes more would stay.
 pub(crate) fn keep_little() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     #[expect(unsafe_code, reason = "no library wraps it; it takes no pointer and may be called at any time")]
@@ -68,8 +68,8 @@ pub(crate) fn give_back() {
 mod tests {
     use super::*;
 
-    /// Memory that the system gave for one piece begins 16 bytes behind a page's beginning. Four pieces do not by chance. One
-    /// may also find room that other tests have freed.
+    /// A piece of memory that the system gave by itself begins 16 bytes behind the beginning of a page. Four pieces do not do
+    /// so by chance, but one may be in room that other tests have freed.
     #[test]
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     fn a_large_piece_comes_from_the_system_and_goes_back_whatever_was_freed_before() {

@@ -1,11 +1,11 @@
-//! What a thread has, and what all threads share: the context in which connections and requests are served.
+//! A thread's own data, and the data that all threads share: the context in which connections and requests are served.
 //!
-//! Each thread has one [`Worker`]: its lane of the engine, its connections' slots, the clients that it waits for. Threads
-//! share [`Shared`] alone, and on the path of a request nothing but the engine's words and the lists of idle
-//! upstream connections. Verdicts and connections for a thread come by its [`mailbox`]. [`tables`] are the settings in force,
-//! with what serves each plant, under the numbers whose names the access log says. [`memory`] is given back after a burst.
+//! Each thread has one [`Worker`]: its lane of the engine, its connections' slots, the clients that it waits for. Threads share
+//! only [`Shared`], and of that a request needs only the engine's words and the lists of idle upstream connections. Verdicts
+//! and connections for a thread come by its [`mailbox`]. [`tables`] are the settings in force, with what serves each plant,
+//! under the numbers whose names the access log says. [`memory`] is given back after a burst.
 //!
-//! Not here: what a thread runs (`runtime`), and the way of a request (`request`), which both work in this context.
+//! Not here: the loops that a thread runs (`runtime`), and a request's way (`request`), which both work in this context.
 
 pub(crate) mod mailbox;
 pub(crate) mod memory;
@@ -34,11 +34,11 @@ use tables::ThreadTables;
 /// A connection is ended to make room only after it has waited this long: its client may be about to send.
 const LEAST_IDLE: Duration = Duration::from_secs(1);
 
-/// What a connection takes, and what it takes besides while it is ready to serve a request, without its buffers.
+/// The approximate memory of a connection, and the additional memory while it is ready to serve a request, without its buffers.
 const ABOUT_A_CONNECTION: usize = 1024;
 const ABOUT_READY: usize = 3072;
 
-/// What belongs to one thread alone.
+/// The data of one thread.
 pub(crate) struct Worker {
     pub index: usize,
     pub shared: Arc<Shared>,
@@ -47,9 +47,9 @@ pub(crate) struct Worker {
     /// Clients that have not sent all of a head, and all others that are waited for.
     pub heads: Rc<RefCell<AwaitedClients>>,
     pub slow: Rc<RefCell<AwaitedClients>>,
-    /// Connections of HTTP/2, and what they hold besides their clients' bytes.
+    /// HTTP/2 connections, and the memory that they hold besides their clients' bytes.
     pub http2: Rc<RefCell<AwaitedClients>>,
-    /// What requests that wait for their place hold, in bytes.
+    /// The memory of requests that wait for their place (bytes).
     pub waiting: Cell<usize>,
     /// Clients in `slow` whose bytes are in files.
     pub filed: Rc<RefCell<AwaitedClients>>,
@@ -57,9 +57,9 @@ pub(crate) struct Worker {
     pub ready: Cell<usize>,
     memory: Cell<HighWater>,
     tables: RefCell<Rc<ThreadTables>>,
-    /// For identifiers of traces.
+    /// The random numbers for identifiers of traces.
     pub random: RefCell<Random>,
-    /// For the `date` field.
+    /// The value of the `date` field.
     pub date: RefCell<String>,
     verdicts: RefCell<Verdicts>,
     /// Now, to a tenth of a second: good enough for deadlines and free to read.
@@ -106,7 +106,7 @@ impl Worker {
         now
     }
 
-    /// The time `timeout` from about now.
+    /// The time that lies `timeout` after about now.
     pub(crate) fn after(&self, timeout: Duration) -> Instant {
         self.coarse.get() + timeout
     }
@@ -126,7 +126,7 @@ impl Worker {
         self.shared.ends_idle.load(Relaxed)
     }
 
-    /// Calls the engine and acts on the verdicts that come of the call.
+    /// Calls the engine and delivers the verdicts that the call produces.
     pub(crate) fn with_lane<T>(&self, call: impl FnOnce(&mut Lane, Instant, &mut Verdicts) -> T) -> T {
         self.shared.mailboxes[self.index].remind();
         let now = self.now();
@@ -137,7 +137,7 @@ impl Worker {
         result
     }
 
-    /// Acts on a verdict that came from another thread.
+    /// Delivers a verdict that came from another thread.
     pub(crate) fn take_verdict(&self, verdict: Verdict) {
         let mut verdicts = self.verdicts.take();
         verdicts.push(verdict);
@@ -145,7 +145,7 @@ impl Worker {
         self.verdicts.replace(verdicts);
     }
 
-    /// Delivers verdicts in their order, and those that come of delivering them. The vector keeps its memory.
+    /// Delivers verdicts in order, and those that the delivery produces. The vector keeps its memory.
     fn act_on(&self, verdicts: &mut Verdicts) {
         let mut more = Verdicts::new();
         while !verdicts.is_empty() {
@@ -156,8 +156,8 @@ impl Worker {
         }
     }
 
-    /// Delivers one verdict: to another thread, or to a request of this one. The place of a request that is gone goes
-    /// to the next request, which may bring more verdicts.
+    /// Delivers one verdict: to another thread, or to a request of this one. If the request is gone, its place goes to the next
+    /// request in the queue, which may produce more verdicts.
     fn act(&self, verdict: Verdict, more: &mut Verdicts) {
         if verdict.token().lane() != self.index {
             return self.shared.deliver(std::iter::once(verdict));
@@ -173,41 +173,41 @@ impl Worker {
         self.tables.borrow().clone()
     }
 
-    /// Takes new tables if any were published: between requests, and before a number that the engine gave is looked up.
+    /// Takes new tables if any were published: between requests, and before a number from the engine is looked up.
     pub(crate) fn renew(&self) {
         if self.tables.borrow().generation != self.shared.tables.generation() {
             let before = self.tables();
-            // The reload has reported a folder that cannot be opened: requests for it fail.
+            // If a folder cannot be opened, the reload has reported it, and requests for it fail.
             let tables = ThreadTables::new(&self.shared.tables, Some(&before), &mut None);
             self.tables.replace(Rc::new(tables));
         }
     }
 
-    /// How many bytes of buffers this thread may use before bodies and responses go to files early, and how many may be held by
-    /// clients that are waited for and requests that wait, the latter at most half.
+    /// How many bytes of buffers this thread may use before bodies and responses go to files early. Clients that are waited for
+    /// and waiting requests together may hold the same number, and the requests at most half of it.
     pub(crate) fn buffer_memory(&self) -> usize {
         let most = self.tables.borrow().settings.limits.buffer_memory / self.shared.mailboxes.len() as u64;
         usize::try_from(most).unwrap_or(usize::MAX)
     }
 
-    /// How many bytes the clients that this thread waits for may hold: what requests that wait for their place leave.
+    /// How many bytes the clients that this thread waits for may hold: the part that waiting requests leave.
     pub(crate) fn standing_memory(&self) -> usize {
         self.buffer_memory().saturating_sub(self.waiting.get())
     }
 
-    /// Whether clients that hold room in files must keep up.
+    /// Whether room in files is scarce, so that clients with bytes in files must keep their pace.
     pub(crate) fn are_files_scarce(&self) -> bool {
         self.shared.storage.is_scarce(&self.tables.borrow().settings.limits)
     }
 
-    /// Gives up the client that has stood the longest with bytes in a file, if room in files is scarce.
+    /// If room in files is scarce, gives up the client whose bytes have been in a file the longest.
     pub(crate) fn spare_files(&self) {
         if self.are_files_scarce() {
             make_room_in_files(&self.filed);
         }
     }
 
-    /// How many bytes the connections of HTTP/2 of this thread may hold besides their clients' bytes.
+    /// How many bytes this thread's HTTP/2 connections may hold besides their clients' bytes.
     pub(crate) fn http2_memory(&self) -> usize {
         self.buffer_memory().saturating_mul(2)
     }
@@ -217,7 +217,7 @@ impl Worker {
         self.tables.borrow().settings.limits.head_memory / self.shared.mailboxes.len()
     }
 
-    /// Gives memory back if the thread holds much less than it did.
+    /// Gives memory back to the system if the thread holds much less than before.
     fn look_at_memory(&self, now: Instant) {
         let connections = self.shared.mailboxes[self.index].connections.load(Relaxed);
         let tasks = connections * ABOUT_A_CONNECTION + self.ready.get() * ABOUT_READY;
@@ -234,7 +234,7 @@ impl Worker {
         self.memory.set(water);
     }
 
-    /// Does what is done ten times a second: what has expired ends, what was published is taken, what is not needed goes back.
+    /// Does the work of each tenth of a second: ends expired connections, takes published tables, and frees unneeded memory.
     pub(crate) fn look_around(&self) {
         self.renew();
         let now = self.now();
@@ -255,7 +255,7 @@ impl Worker {
         self.date.replace(httpdate::fmt_http_date(SystemTime::now()));
     }
 
-    /// Ends the connection that has been idle the longest. False if none has been idle for long enough.
+    /// Ends the connection that has been idle the longest. False if no connection has been idle for [`LEAST_IDLE`].
     pub(crate) fn end_idle(&self) -> bool {
         // Connections are ended one at a time: the place of the last one counts as free only once it is gone.
         if self.ending.borrow().upgrade().is_some_and(|slot| slot.expired()) {

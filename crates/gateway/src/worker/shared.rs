@@ -24,7 +24,7 @@ pub(crate) struct Shared {
     pub mailboxes: Vec<Arc<Mailbox>>,
     pub spare: Arc<[SpareTime]>,
     pub draining: AtomicBool,
-    /// Connections without a request are ended: at once where the gateway stops, after a while where another takes its place.
+    /// Connections without a request are ended: at once if the gateway stops, after a while if another process takes its place.
     pub ends_idle: AtomicBool,
     pub reloads: Mutex<Reloads>,
     pub storage: Arc<Storage>,
@@ -33,11 +33,11 @@ pub(crate) struct Shared {
     pub clients: Arc<ClientConnections>,
     /// How often no descriptor was left for a connection that came, and what was logged of that.
     pub unaccepted: (AtomicU64, RareNews),
-    /// Clients that the system is to turn away for a while.
+    /// Clients that the system is to turn away until they may come again.
     pub shed: Arc<ShedState>,
-    /// What requests carry that this gateway has sent on.
+    /// The mark on requests that this gateway has forwarded.
     pub mark: LoopMark,
-    /// How many workers plants have reported since the last tick, each with the plant's number.
+    /// The numbers of workers that servers have reported since the last tick, each with the plant's number.
     pub reported_workers: Mutex<Vec<(usize, u32)>>,
 }
 

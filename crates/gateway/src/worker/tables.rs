@@ -1,4 +1,4 @@
-//! What a reload replaces: the settings, and what serves each plant. Indexed by the engine's numbers, which are for life.
+//! The data that a reload replaces: the settings, and what serves each plant, by the engine's numbers, which never change.
 //!
 //! A thread keeps the tables in force and compares a generation word between requests; a request keeps the tables that it
 //! began with. Tables are published before the engine takes the promises that go with them, and a thread compares
@@ -24,25 +24,25 @@ use std::sync::{Arc, Mutex};
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tables {
-    /// The settings but the backends, which are in [`Tables::plants`]; rewrites by site.
+    /// The settings without the backends, which are in [`Tables::plants`]; rewrites by site.
     pub settings: Settings,
     pub plants: Vec<PlantRow>,
-    /// By site: whether folders alone serve it.
+    /// By site: whether only folders serve it.
     of_folders: Vec<bool>,
     pub access_logs: AccessLogs,
     /// `None` if the gateway takes no part in traces.
     pub traces: Option<Arc<TraceExporter>>,
-    /// What became of requests that were to be traced, since the gateway's start.
+    /// The counts of requests whose spans were sent or lost, since the gateway's start.
     pub traced: Arc<ExportCounts>,
     pub names: Names,
 }
 
-/// What tables are made from besides the settings: files, which are read or opened before anybody waits for the tables.
+/// The parts of tables that come from files, which are read or opened before anybody waits for the tables.
 pub(crate) struct TableParts {
     pub threads: usize,
-    /// By backend: what connections that speak TLS begin with.
+    /// By backend: the TLS configuration of its connections.
     clients: Vec<Option<Arc<ClientConfig>>>,
-    /// The access logs that the settings want, open.
+    /// The access logs for the settings, already open.
     access_logs: Vec<Arc<AccessLog>>,
 }
 
@@ -50,7 +50,7 @@ impl TableParts {
     /// Reads the files of authorities, and opens access logs that are not open `before`.
     ///
     /// # Errors
-    /// What is wrong with them.
+    /// What is wrong with the files.
     pub(crate) fn prepare(
         settings: &Settings,
         threads: usize,
@@ -79,13 +79,13 @@ pub(crate) struct PlantRow {
     pub backend: Backend,
     /// `None` for a folder.
     pub upstream: Option<Arc<Upstream>>,
-    /// Whether its utilization is what the plant reports.
+    /// Whether the utilization is the one that the plant's server reports.
     pub reported: bool,
-    /// Whether it shares this machine, and its utilization is that of its workers.
+    /// Whether the server shares this machine, so that the utilization is that of its workers.
     pub same_host: bool,
-    /// Whether it stops working on a request whose connection is closed.
+    /// Whether the server stops working on a request when its connection is closed.
     pub stops_when_abandoned: bool,
-    /// Whether its own processes decide on levels, and report them.
+    /// Whether the server's own processes decide on levels, and report them.
     pub decides_itself: bool,
     /// The response header in which the plant reports what a request cost.
     pub cost_header: Option<String>,
@@ -122,7 +122,7 @@ impl PublishedTables {
 pub(crate) struct ThreadTables {
     pub generation: u64,
     tables: Arc<Tables>,
-    /// By plant; `None` for an upstream.
+    /// The file servers by plant; `None` for an upstream.
     pub files: Vec<Option<Rc<RefCell<Files>>>>,
 }
 
@@ -134,13 +134,13 @@ impl std::ops::Deref for ThreadTables {
 }
 
 impl ThreadTables {
-    /// The tables in force. A folder that stays, or cannot be opened any more, is as it was.
+    /// The tables in force. A folder that stays, or can no longer be opened, keeps its file server.
     pub(crate) fn new(
         published: &PublishedTables,
         before: Option<&ThreadTables>,
         failed: &mut Option<io::Error>,
     ) -> Self {
-        // The generation is read first: tables published in between are then taken once more, not missed.
+        // The generation is read first: tables that are published in between are then taken once more, and not missed.
         let (generation, tables) = (published.generation(), published.current());
         let open = |(plant, row): (usize, &PlantRow)| {
             let Backend::Files(settings) = &row.backend else { return None };
@@ -162,11 +162,11 @@ impl ThreadTables {
 }
 
 impl Tables {
-    /// The tables after these. Upstreams keep their pools, and the servers whose addresses stay; access logs that stay the same
-    /// stay open, and so does the exporter of traces.
+    /// The tables that follow these. Upstreams keep their pools, and the servers whose addresses stay. Unchanged access logs
+    /// stay open, and an unchanged exporter of traces stays.
     ///
     /// # Errors
-    /// A name that no certificate can be for, or a thread that cannot be started.
+    /// The name for which no certificate can exist, or the thread that could not be started.
     pub(crate) fn next(
         &self,
         settings: Settings,
@@ -211,7 +211,7 @@ impl Tables {
                 cost_header,
                 workers,
             };
-            // Numbers have no gaps, so that each place that is new here gets its own row within the loop.
+            // Numbers have no gaps, so that each new row is filled in later in the loop.
             next.plants.resize(next.plants.len().max(number + 1), row.clone());
             next.plants[number] = row;
         }
@@ -222,7 +222,7 @@ impl Tables {
         Ok(next)
     }
 
-    /// The exporter that `settings` want: the one that is there already, or a new one.
+    /// The exporter for `settings`: the present one, or a new one.
     fn traces_for(&self, settings: &Settings) -> io::Result<Option<Arc<TraceExporter>>> {
         let Some(wanted) = &settings.traces else { return Ok(None) };
         match self.traces.as_ref().filter(|traces| traces.settings == *wanted) {
@@ -231,8 +231,8 @@ impl Tables {
         }
     }
 
-    /// Brings the pools into line with these tables, now in force: bounds as promised, and no idle connection in a pool
-    /// that is out of use. Requests under way finish on their connections.
+    /// Adapts the pools to these tables, which are now in force: bounds as promised, and no idle connection in a pool that is
+    /// out of use. Requests under way finish on their connections.
     pub(crate) fn settle_pools(&self, now: Instant, before: &Tables, promises: &Promises, reload: &Reload) {
         for (plant, number) in promises.plants.iter().zip(reload.plant_numbers()) {
             if let PlantRow { upstream: Some(upstream), backend: Backend::Upstream(settings), .. } =
@@ -253,7 +253,7 @@ impl Tables {
         }
     }
 
-    /// Whether folders alone serve this site, at whatever level.
+    /// Whether only folders serve this site, at any level.
     pub(crate) fn is_of_folders(&self, site: u16) -> bool {
         self.of_folders.get(usize::from(site)).copied().unwrap_or(false)
     }
@@ -275,8 +275,8 @@ impl Tables {
         self.plants.iter().map(|row| roster(row).unwrap_or_default()).collect()
     }
 
-    /// Adds to `changes` what changed of plants and sites besides their promises: addresses, folders, rewrites, header
-    /// rules, logs.
+    /// Adds to `changes` the changes of plants and sites besides their promises: addresses, folders, rewrites, header rules,
+    /// logs.
     pub(crate) fn note_changes(
         &self,
         before: &Tables,
@@ -310,8 +310,7 @@ impl Tables {
 }
 
 impl PlantRow {
-    /// The upstream before, if its connections are as good for servers of these settings: what is spoken and whom to trust
-    /// is the same.
+    /// The former upstream, if its connections can serve these settings, with the same protocol and the same trust.
     fn like(&self, settings: &UpstreamSettings) -> Option<&Upstream> {
         let Backend::Upstream(before) = &self.backend else { return None };
         let trusted = |settings: &UpstreamSettings| settings.tls.as_ref().map(|tls| tls.authorities.clone());
@@ -319,13 +318,13 @@ impl PlantRow {
         self.upstream.as_deref().filter(|_| is_like)
     }
 
-    /// Whether something else serves the plant than before.
+    /// Whether the plant is served in another way than before.
     fn differs(&self, before: Option<&PlantRow>) -> bool {
         before.is_none_or(|before| before.backend != self.backend)
     }
 }
 
-/// What a list says of each site, by its number: `before`, with what `new` says in the order of the promises.
+/// A list by site number: `before`, updated with the entries of `new`, which are in the order of the promises.
 fn by_number<T: Clone + Default>(before: &[T], new: Vec<T>, reload: &Reload) -> Vec<T> {
     let mut list = before.to_vec();
     let mut new = new.into_iter();
@@ -336,7 +335,7 @@ fn by_number<T: Clone + Default>(before: &[T], new: Vec<T>, reload: &Reload) -> 
     list
 }
 
-/// Which sites folders alone serve, in the order of the promises.
+/// Whether only folders serve each site, in the order of the promises.
 fn are_of_folders(backends: &[Backend], promises: &Promises) -> Vec<bool> {
     let is_folder = |plant: usize| matches!(backends.get(plant), Some(Backend::Files(_)));
     let are_all = |site: &Site| site.levels.iter().all(|level| level.plant.is_none_or(is_folder));
@@ -344,7 +343,7 @@ fn are_of_folders(backends: &[Backend], promises: &Promises) -> Vec<bool> {
 }
 
 fn bounds(plant: &Plant, mode: Mode) -> ConnectionBounds {
-    // The gate bounds the requests in service, and makes the others wait, in the mode `control` alone.
+    // Only in the mode `control` does the gate bound the requests in service and make others wait.
     let kept = plant.max_connections as usize;
     let open = if mode == Mode::Control { kept } else { usize::MAX };
     ConnectionBounds { open, kept }

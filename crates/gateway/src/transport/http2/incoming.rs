@@ -1,5 +1,4 @@
-//! A response's frames as the rooms above read them: a head's text, and a body of the length that the server said, or in chunks
-//! with its trailers.
+//! A response's frames as text for the rooms above: a head, and a body of the announced length, or in chunks with trailers.
 
 use crate::http2::head;
 use bytes::{Buf, Bytes};
@@ -24,7 +23,7 @@ pub(super) struct ResponseText {
     awaiting: Awaiting,
     to_head: bool,
     in_chunks: bool,
-    /// Text that nobody has read yet, the line before a chunk's data, the data, and how much of the server's window it takes.
+    /// Text that is not read yet, then a chunk's data behind its line, and how much of the server's window the data takes.
     text: Bytes,
     data: Bytes,
     owed: usize,
@@ -37,18 +36,18 @@ impl ResponseText {
         ResponseText { awaiting: Awaiting::Head(response), to_head, ..ResponseText::default() }
     }
 
-    /// The answer to a request that HTTP/2 does not have. It is the client's doing, and none of the server's.
+    /// The answer to a request that HTTP/2 cannot express. The client has caused it, and not the server.
     pub(super) fn impossible() -> Self {
         let text = "HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n";
         ResponseText { text: Bytes::from_static(text.as_bytes()), ..ResponseText::default() }
     }
 
-    /// Whether any of it came.
+    /// Whether any byte of the response has come.
     pub(super) fn has_begun(&self) -> bool {
         self.has_begun
     }
 
-    /// Reads once. Nothing is the end.
+    /// Reads once; no bytes mean the end.
     pub(super) fn poll_read(
         &mut self,
         context: &mut Context<'_>,
@@ -70,7 +69,7 @@ impl ResponseText {
         }
     }
 
-    /// Gives what there is, as far as there is room.
+    /// Gives as much of the text and data as there is room for.
     fn give(&mut self, into: &mut ReadBuf<'_>) {
         for piece in [&mut self.text, &mut self.data] {
             let count = piece.len().min(into.remaining());
@@ -82,7 +81,7 @@ impl ResponseText {
         }
         if self.owed > 0 {
             if let Awaiting::Body(stream) = &mut self.awaiting {
-                // A stream that is gone needs no window.
+                // If the stream is gone, its window is not needed any more.
                 let _ = stream.flow_control().release_capacity(self.owed);
             }
             self.owed = 0;
@@ -93,7 +92,7 @@ impl ResponseText {
         }
     }
 
-    /// Waits for the next frame. False at the end.
+    /// Waits for the next frame. False at the end of the response.
     fn poll_more(&mut self, context: &mut Context<'_>) -> Poll<Result<bool, h2::Error>> {
         match &mut self.awaiting {
             Awaiting::Nothing => Poll::Ready(Ok(false)),

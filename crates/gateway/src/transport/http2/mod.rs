@@ -1,20 +1,20 @@
 //! HTTP/2 with upstreams: a connection that takes and gives the bytes of HTTP/1.1, one request after another.
 //!
-//! The rooms above write a request's text and read a response's text on any socket; here they become frames, and frames become
-//! text. So everything that both protocols share (retries, deadlines, buffers, what is refused of heads and bodies) exists
-//! once, and so does the pool: a connection serves one request at a time, and its places are the connections that it may have
-//! open.
+//! The rooms above write a request's text and read a response's text on any socket; here text becomes frames, and frames become
+//! text. So everything that both protocols share (retries, deadlines, buffers, checks of heads and bodies) exists once. So does
+//! the pool: a connection serves one request at a time, and the pool bounds the number of open connections.
 //!
-//! Why no streams side by side: they would share one window and one thread, and a server that gives a connection to one
-//! process would get all requests there. What multiplexing saves, handshakes, the pool saves by keeping connections.
+//! Why a connection has one stream at a time: several would share one window and one thread, and a server that gives a
+//! connection to one process would get all requests there. Multiplexing saves handshakes, and so does the pool, which keeps
+//! connections.
 //!
 //! - [`outgoing`]: a request's text, taken apart into head, data and trailers
 //! - [`incoming`]: a response's frames, put together as text
 //!
-//! The connection's frames are moved whenever somebody reads or writes here, or looks whether an idle one is quiet: a server
-//! that says `GOAWAY` while it is idle ends it. Small frames that are ready together go out in one write. A request that the
-//! server refused before it looked at it (`REFUSED_STREAM`, or a `GOAWAY` that does not count it) ends as a connection that was
-//! closed without a byte, and [`was_refused`] says so.
+//! Frames are moved whenever the socket is read or written, or is checked while idle: a server that sends `GOAWAY` then ends
+//! the connection. Small frames that are ready together go out in one write. If the server refused a request before it looked
+//! at it (`REFUSED_STREAM`, or a `GOAWAY` that does not count the request), the connection ends as if it was closed without a
+//! byte, and [`was_refused`] reports it.
 //!
 //! [`was_refused`]: Http2Socket::was_refused
 
@@ -36,11 +36,11 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// What of a request may be on its way to the socket.
+/// How many bytes of a request may be on their way to the socket.
 const SEND_BUFFER: usize = 128 * 1024;
 const LONGEST_HEAD: u32 = 64 * 1024;
 
-/// The socket below, which its connection owns and another thread may take over.
+/// The underlying socket. The connection owns it, and another thread may take it over.
 #[derive(Debug)]
 struct SharedSocket(Arc<Mutex<GatheringSocket<Socket>>>);
 
@@ -61,7 +61,7 @@ impl std::fmt::Debug for Http2Socket {
 }
 
 impl Http2Socket {
-    /// Begins a connection; what the server has to say of it comes later.
+    /// Begins a connection; the server's settings come later.
     pub(crate) async fn connect(io: Socket) -> io::Result<Box<Self>> {
         let scheme = if matches!(io, Socket::Plain(_)) { "http" } else { "https" };
         let below = Arc::new(Mutex::new(GatheringSocket::new(io)));
@@ -90,12 +90,12 @@ impl Http2Socket {
         self.was_refused
     }
 
-    /// Moves it to the selector of the thread that calls.
+    /// Moves the socket to the selector of the calling thread.
     pub(super) fn take_over(&mut self) -> io::Result<()> {
         match lock(&self.below).below() {
             Socket::Plain(io) => *io = io.duplicate()?.attach()?,
             Socket::Tls(io) => io.take_over()?,
-            // A server's is connected to, and carries no frames of another connection.
+            // A server's socket is connected and not accepted, and does not lie over another HTTP/2 connection.
             Socket::Unregistered(_) | Socket::Http2(_) => {}
         }
         Ok(())
@@ -108,7 +108,7 @@ impl Http2Socket {
         self.connection.is_some() && matches!(self.send.poll_ready(&mut context), Poll::Ready(Ok(())))
     }
 
-    /// Moves frames both ways, as far as the socket does.
+    /// Moves frames both ways, as far as the socket allows.
     fn drive(&mut self, context: &mut Context<'_>) {
         self.turn(context);
         if matches!(lock(&self.below).poll_flush(context), Poll::Ready(Err(_))) {
@@ -116,7 +116,7 @@ impl Http2Socket {
         }
     }
 
-    /// Takes what came, and gathers what is to go out.
+    /// Reads incoming frames, and gathers outgoing ones.
     fn turn(&mut self, context: &mut Context<'_>) {
         // Its streams report what it ended with.
         if let Some(connection) = &mut self.connection
@@ -138,7 +138,7 @@ impl Http2Socket {
             while !rest.is_empty() {
                 match self.poll_take(rest, context) {
                     Poll::Ready(Ok(count)) => (rest, taken) = (&rest[count..], taken + count),
-                    // An error lasts: it comes again at the next bytes.
+                    // The error is permanent: the next bytes meet it again.
                     Poll::Ready(Err(error)) if taken == 0 => return Poll::Ready(Err(error)),
                     Poll::Pending if taken == 0 => {
                         self.drive(context);
@@ -169,7 +169,7 @@ impl Http2Socket {
                 self.response = ResponseText::awaited(sent.0, head.is_head);
                 self.request.begin_body(sent.1);
                 if head.has_body {
-                    // Its stream opens, so that its body can follow in the same write.
+                    // The turn opens the stream, so that the body can follow in the same write.
                     self.turn(context);
                 }
             }
@@ -205,7 +205,7 @@ impl AsyncRead for Http2Socket {
             }
             read => read.map_err(io::Error::other),
         };
-        // What was taken makes room in the server's window.
+        // Bytes that were taken make room in the server's window.
         this.drive(context);
         Poll::Ready(read)
     }
@@ -253,7 +253,7 @@ impl AsyncWrite for SharedSocket {
         true
     }
 
-    /// `h2` flushes behind each frame that has bytes of its own; what drives it flushes once instead.
+    /// `h2` flushes behind each frame with payload; the socket's driver flushes once instead.
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }
@@ -270,7 +270,7 @@ mod tests {
     use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, recv, socketpair};
     use std::future::poll_fn;
 
-    /// A message of this pair of sockets is what one write brought.
+    /// On this pair of sockets each message is one write.
     #[test]
     fn a_request_with_a_short_body_is_one_write() {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;

@@ -1,7 +1,7 @@
 //! A request's text as a server of HTTP/2 is sent it: head, data, trailers.
 //!
-//! The text was written by the gateway itself, and its body was checked. Data goes out only as far as the server gives a window
-//! for it: what does not fit stays with whoever sends.
+//! The text was written by the gateway itself, and its body was checked. Data goes out only as far as the server's window
+//! allows; the rest stays with the caller.
 
 use crate::http1::body::{Decoder, Framing};
 use crate::http1::request::RequestHead;
@@ -15,12 +15,12 @@ use std::task::{Context, Poll, ready};
 
 const HEAD_LIMIT: usize = 128 * 1024;
 
-/// What came of bytes of a head.
+/// The result of taking bytes of a head.
 pub(super) enum Begun {
-    /// There is more to come.
+    /// The head is not complete yet.
     Part,
     Request(Box<Request<()>>, HeadFacts),
-    /// HTTP/2 has no such request.
+    /// HTTP/2 cannot express the request.
     Impossible,
 }
 
@@ -33,12 +33,12 @@ pub(super) struct HeadFacts {
 /// A request on its way.
 pub(super) struct RequestText {
     scheme: &'static str,
-    /// The head, as far as it came.
+    /// The bytes of the head that have come.
     text: Vec<u8>,
     scan: HeadScan,
     head: RequestHead,
     body: Decoder<'static>,
-    /// The lines of the trailers, as far as they came.
+    /// The lines of the trailers that have come.
     trailers: Vec<u8>,
     stream: Option<SendStream<Bytes>>,
 }
@@ -56,13 +56,13 @@ impl RequestText {
         }
     }
 
-    /// Whether what comes next is of the body. A request that HTTP/2 does not have keeps its body, which nothing takes: read
-    /// as a head, it would be a request that nobody has decided on.
+    /// Whether the next bytes belong to the body. A request that HTTP/2 cannot express keeps its body, which nothing takes:
+    /// read as a head, the body would be a request that nobody has decided on.
     pub(super) fn is_in_body(&self) -> bool {
         !self.body.is_done()
     }
 
-    /// Takes bytes of the head, and says how many. Once it is whole the request begins.
+    /// Takes bytes of the head, and returns their number. When the head is complete, the request begins.
     pub(super) fn take_head(&mut self, bytes: &[u8]) -> io::Result<(usize, Begun)> {
         let before = self.text.len();
         self.text.extend_from_slice(bytes);
@@ -109,7 +109,7 @@ impl RequestText {
         Poll::Ready(Ok(count))
     }
 
-    /// The end of a body in chunks.
+    /// Ends a body in chunks.
     fn end(&mut self) -> io::Result<()> {
         let Some(stream) = &mut self.stream else { return Ok(()) };
         let trailers = head::read_trailers(&self.trailers).ok_or(ErrorKind::InvalidData)?;
@@ -121,7 +121,7 @@ impl RequestText {
     }
 }
 
-/// How many bytes the server gives a window for.
+/// How many bytes the server's window allows.
 fn poll_room(
     stream: &mut SendStream<Bytes>,
     wanted: usize,

@@ -1,7 +1,7 @@
 //! A certificate and its key, read from their files.
 //!
-//! An operator meets an error where it is cheap: at `plimsoll check`, at the start, or at a reload that changes nothing. So
-//! each says which file is wrong, how, and what to do.
+//! An error is reported where it does no harm: by `plimsoll check`, at the start, or at a reload that then changes nothing.
+//! Each error names the wrong file, what is wrong with it, and what to do.
 
 use super::settings::CertificateFiles;
 use crate::clock::since_1970;
@@ -21,10 +21,10 @@ use x509_cert::name::Name;
 
 const COMMON_NAME: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.4.3");
 
-/// A certificate, with what an operator wants to know of it.
+/// A certificate, with the facts that an operator wants to know.
 #[derive(Clone, Debug)]
 pub struct Certificate {
-    /// Where it was read.
+    /// The files that it was read from.
     pub files: CertificateFiles,
     /// The names that it is for, as it has them: `shop.example`, `*.shop.example`.
     pub names: Vec<String>,
@@ -34,7 +34,7 @@ pub struct Certificate {
 }
 
 impl Certificate {
-    /// Reads both files, and sees that they belong together.
+    /// Reads both files, and checks that they belong together.
     ///
     /// # Errors
     /// What is wrong, where, and what to do.
@@ -78,7 +78,7 @@ impl Certificate {
         Ok(Certificate { files: files.clone(), names, valid_until, key })
     }
 
-    /// What is wrong with its time, if anything.
+    /// What is wrong with its period of validity, if anything.
     pub fn untimely(&self) -> Option<String> {
         let now = since_1970();
         (self.valid_until < now).then(|| {
@@ -89,7 +89,7 @@ impl Certificate {
     }
 }
 
-/// What makes a certificate to try TLS with, where there is neither it nor its key.
+/// The command that makes a certificate to try TLS with, if both its file and the key's are missing.
 fn how_to_make(CertificateFiles { chain, key }: &CertificateFiles) -> String {
     if chain.exists() || key.exists() {
         return String::new();
@@ -129,14 +129,14 @@ fn private_key(file: &Path) -> Result<PrivateKeyDer<'static>, String> {
     })
 }
 
-/// Whether a key is encrypted, in the form of PKCS #8 or in the older one, whose lines of its own are no PEM of today.
+/// Whether a key is encrypted, in the form of PKCS #8 or in the older form, which has header lines that are no longer PEM.
 fn has_password(file: &Path) -> bool {
     let text = std::fs::read(file).unwrap_or_default();
     let has = |word: &[u8]| text.windows(word.len()).any(|some| some == word);
     has(b"-----BEGIN ENCRYPTED PRIVATE KEY-----") || has(b"Proc-Type: 4,ENCRYPTED")
 }
 
-/// What the library says, with names as text, where it lists their bytes.
+/// The library's error, with names as text where the library lists their bytes.
 fn what_is_wrong(error: &pem::Error) -> String {
     match error {
         pem::Error::MissingSectionEnd { end_marker } => {
@@ -185,15 +185,15 @@ pub(crate) fn client_name(certificate: &CertificateDer<'_>) -> Option<String> {
         _ => None,
     });
     let subject = || common_name(tbs.subject()).unwrap_or_else(|| tbs.subject().to_string());
-    // It becomes a field of a request.
+    // The name becomes the value of a request field.
     let name = other.unwrap_or_else(subject);
-    // Blanks around it would be lost on the way, and the server would see another name than classes do.
+    // Blanks around the name would be lost on the way, and the server would see another name than the classes do.
     let is_whole = name.trim() == name && !name.is_empty();
     (is_whole && name.chars().all(|char| char == ' ' || char.is_ascii_graphic())).then_some(name)
 }
 
-/// The last common name of a subject: that of whom it is about, where others are about what he belongs to. It is read as it is
-/// encoded; in the subject's text, the value of another attribute may look like one.
+/// The last common name of a subject, which names the subject itself; earlier ones name what it belongs to. It is read from the
+/// encoding: in the subject's text, the value of another attribute may look like a common name.
 fn common_name(subject: &Name) -> Option<String> {
     let last = subject.iter().filter(|one| one.oid == COMMON_NAME).last()?;
     DirectoryString::try_from(&last.value).ok().map(String::from)
@@ -203,7 +203,7 @@ fn common_name(subject: &Name) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// The older form of an encrypted key has lines of its own, which are no PEM of today.
+    /// The older form of an encrypted key has header lines that are no longer PEM.
     #[test]
     fn a_key_with_a_password_is_said_to_have_one() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,8 +1,8 @@
-//! TLS to upstreams: whom to trust, and under which name.
+//! TLS to upstreams: which servers are trusted, and under which name.
 //!
 //! A server is trusted if an authority has signed its certificate: one of this system's, or those of a file. A certificate in
-//! that file is trusted as a server's own, too. That is what a server has that signed for itself, and openssl marks it as an
-//! authority's, which no server's certificate may be (RFC 5280).
+//! that file is also trusted as the server's own certificate. A server that signed its own certificate has such a one, and
+//! openssl marks it as an authority's, which a server's certificate must not be (RFC 5280).
 
 use super::certificate::chain;
 use super::settings::UpstreamTls;
@@ -29,8 +29,7 @@ impl UpstreamTls {
         self.prepare(false).map(drop)
     }
 
-    /// What connections to the upstream begin with.
-    /// `http2`: they may speak HTTP/2.
+    /// The TLS configuration of connections to the upstream. `http2`: they may speak HTTP/2.
     pub(crate) fn prepare(&self, http2: bool) -> Result<Arc<ClientConfig>, String> {
         let own = self.authorities.as_deref().map(chain).transpose()?;
         let mut roots = RootCertStore::empty();
@@ -85,7 +84,7 @@ impl TlsSocket {
     }
 }
 
-/// Certificates of servers, and what authorities sign.
+/// A verifier that trusts the servers' own certificates, and those that the authorities have signed.
 #[derive(Debug)]
 struct Trusted {
     authorities: Arc<WebPkiServerVerifier>,

@@ -1,4 +1,4 @@
-//! The beginning of a connection that speaks TLS.
+//! The beginning of a TLS connection.
 
 use super::session::TlsSocket;
 use crate::transport::plain::PlainSocket;
@@ -83,12 +83,12 @@ impl TlsSocket {
         }
     }
 
-    /// Whether the handshake was whole, or went on from an earlier one.
+    /// Whether the handshake was full, or resumed an earlier session.
     pub(crate) fn kind(&self) -> Option<HandshakeKind> {
         self.session.handshake_kind()
     }
 
-    /// The other end's certificate, which was checked.
+    /// The other end's certificate, which was verified.
     pub(crate) fn peer_certificate(&self) -> Option<&CertificateDer<'static>> {
         self.session.peer_certificates()?.first()
     }

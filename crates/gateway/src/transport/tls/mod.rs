@@ -2,10 +2,10 @@
 //!
 //! In: sockets, and files of certificates and keys. Out: sockets whose bytes are in clear.
 //!
-//! [`settings`] is what the operator says, [`certificate`] a certificate and its key as their files have them, [`names`] finds
-//! the one for the name that a client asks for. [`server`] makes of all of them what handshakes with clients need, and
-//! [`handshake`] is such a handshake; [`client`] is the other end, with upstreams. A [`session`] is what it leads to,
-//! and a [`reason`] why it does not.
+//! [`settings`] are the operator's, [`certificate`] is a certificate with its key as read from their files, and [`names`] finds
+//! the certificate for the name that a client asks for. [`server`] prepares handshakes with clients from all of these, and
+//! [`handshake`] carries them out; [`client`] is the other end, with upstreams. A [`session`] is the result of a handshake, and
+//! a [`reason`] explains a failed one.
 
 pub(crate) mod certificate;
 pub(crate) mod client;

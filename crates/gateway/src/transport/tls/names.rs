@@ -10,7 +10,7 @@ use std::sync::Arc;
 #[derive(Debug, Default)]
 pub(crate) struct CertificatesByName {
     all: Vec<Arc<CertifiedKey>>,
-    /// The certificates of each name; a wildcard's name stands without its `*`.
+    /// The numbers of the certificates for each name; the name of a wildcard stands without its `*`.
     by_name: HashMap<String, Vec<usize>>,
 }
 
@@ -27,7 +27,7 @@ impl CertificatesByName {
         found
     }
 
-    /// The certificates for a name, the exact ones before those with a wildcard; all, if none is for it.
+    /// The certificates for a name, the exact ones before those with a wildcard; if there is none for it, all certificates.
     fn candidates(&self, name: Option<&str>) -> impl Iterator<Item = &Arc<CertifiedKey>> {
         let name = name.map(str::to_ascii_lowercase).unwrap_or_default();
         let exact = self.by_name.get(&name);
@@ -42,7 +42,7 @@ impl CertificatesByName {
 impl ResolvesServerCert for CertificatesByName {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         let schemes = hello.signature_schemes();
-        // Where one name has a certificate with ECDSA and one with RSA, old clients know the latter alone.
+        // If a name has a certificate with ECDSA and one with RSA, old clients know only the latter.
         let knows = |own: &&Arc<CertifiedKey>| own.key.choose_scheme(schemes).is_some();
         let fitting = self.candidates(hello.server_name()).find(knows);
         fitting.or_else(|| self.candidates(hello.server_name()).next()).cloned()

@@ -71,7 +71,7 @@ fn of_certificate(wrong: &CertificateError) -> String {
 }
 
 fn of_name(expected: &ServerName<'_>, presented: &[String]) -> String {
-    // They come as the names of a type with the name in quotation marks.
+    // The library writes them as the names of a type, with the name in quotation marks.
     let bare = |name: &String| name.split('"').nth(1).unwrap_or(name).to_owned();
     let names: Vec<String> = presented.iter().map(bare).collect();
     let names = if names.is_empty() { "no name at all".to_owned() } else { names.join(", ") };
@@ -81,7 +81,7 @@ fn of_name(expected: &ServerName<'_>, presented: &[String]) -> String {
     )
 }
 
-/// What only the library that checks certificates has a name for.
+/// An error that only the library which checks certificates can name.
 fn of_other(name: &str) -> String {
     let known = [
         (

@@ -1,7 +1,7 @@
 //! What handshakes with clients need: the certificates in force, and the keys of session tickets.
 //!
-//! New certificates take effect with the next handshake; connections go on with what they began with. Tickets stay good over
-//! such a change, unless clients are asked for certificates.
+//! New certificates take effect with the next handshake; open connections keep the former ones. Tickets stay valid over such a
+//! change, unless clients are asked for certificates.
 
 use super::certificate::{Certificate, chain};
 use super::names::CertificatesByName;
@@ -26,7 +26,7 @@ impl TlsSettings {
     /// Reads every file.
     ///
     /// # Errors
-    /// All that is wrong with them: what, where, and what to do.
+    /// Everything that is wrong with the files: what, where, and what to do.
     pub fn read(&self) -> Result<Vec<Certificate>, Vec<String>> {
         let read = self.certificates.iter().map(Certificate::read);
         let (mut certificates, mut wrong) = (Vec::new(), Vec::new());
@@ -46,17 +46,17 @@ impl TlsSettings {
         own.chain(self.clients.iter().map(|clients| clients.authorities.as_path())).collect()
     }
 
-    /// What is seen of every file without reading it.
+    /// The state of every file, seen without reading it.
     pub(crate) fn look(&self) -> Vec<SeenFile> {
         self.files().into_iter().map(SeenFile::at).collect()
     }
 }
 
-/// What is seen of a file without reading it: whether it is another one than before.
+/// The state of a file, seen without reading it, by which a changed file is recognized.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SeenFile {
     path: PathBuf,
-    /// When it was written, and its length; `None` if that cannot be seen.
+    /// When the file was written, and its length; `None` if the file cannot be seen.
     data: Option<(SystemTime, u64)>,
 }
 
@@ -87,14 +87,14 @@ fn verifier(clients: &ClientCertificates) -> Result<Arc<dyn ClientCertVerifier>,
     })
 }
 
-/// What handshakes use, and until when the certificates in it are valid.
+/// The configuration of handshakes, and until when its certificates are valid.
 #[derive(Debug)]
 pub(crate) struct ServerTls {
     config: Arc<ServerConfig>,
     ends: Vec<CertificateEnd>,
-    /// The first name of the first certificate that is no pattern.
+    /// The first name of the first certificate that is not a pattern.
     host: Option<String>,
-    /// The files as they were before they were read.
+    /// The state of the files before they were read.
     read_from: Vec<SeenFile>,
 }
 
@@ -104,7 +104,7 @@ pub(crate) type CertificateEnd = (String, Duration);
 /// TLS with clients, for all threads.
 #[derive(Debug)]
 pub(crate) struct TlsServer {
-    /// `None` where no listener speaks TLS.
+    /// The TLS in force; `None` if no listener speaks TLS.
     current: Mutex<Option<ServerTls>>,
     tickets: Arc<dyn ProducesTickets>,
     pub handshakes: Handshakes,
@@ -130,15 +130,15 @@ impl TlsServer {
         lock(&self.current).as_ref().map_or_else(Vec::new, |tls| tls.ends.clone())
     }
 
-    /// The files that those in force were read from, as they were before that.
+    /// The state of the files of the certificates in force, before they were read.
     pub(crate) fn read_from(&self) -> Vec<SeenFile> {
         lock(&self.current).as_ref().map_or_else(Vec::new, |tls| tls.read_from.clone())
     }
 
-    /// Makes ready what [`install`](Self::install) puts in force.
+    /// Prepares the TLS that [`install`](Self::install) puts in force.
     pub(crate) fn prepare(&self, settings: Option<&TlsSettings>) -> Result<Option<ServerTls>, Vec<String>> {
         let Some(settings) = settings else { return Ok(None) };
-        // What is written meanwhile is seen to be another file afterwards.
+        // The state is taken first: a file that is written meanwhile is then seen to differ.
         let read_from = settings.look();
         let certificates = settings.read()?;
         let end = |own: &Certificate| (own.files.chain.display().to_string(), own.valid_until);
@@ -160,7 +160,8 @@ impl TlsServer {
         config.alpn_protocols =
             PROTOCOLS[usize::from(settings.only_http1)..].iter().map(|name| name.to_vec()).collect();
         config.session_storage = Arc::new(NoServerSessionStorage {});
-        // A ticket stands in for the client's certificate: it must not outlive what was asked of that.
+        // A ticket stands in for the client's certificate, so it must not outlive the rules by which the certificate was
+        // checked.
         config.ticketer = match &settings.clients {
             None => self.tickets.clone(),
             Some(_) => aws_lc_rs::Ticketer::new().map_err(|error| one(error.to_string()))?,

@@ -1,9 +1,9 @@
-//! A connection that speaks TLS, on a socket of the system.
+//! A TLS connection on a socket of the system.
 //!
-//! Why not `tokio-rustls`: it takes bytes that the system has not, so that the gateway would not know what a client has got;
-//! and its connections cannot move from one thread to another, as idle connections to upstreams do.
+//! Why not `tokio-rustls`: it accepts bytes before the system does, so that the gateway would not know which bytes a client
+//! has; and its connections cannot move from one thread to another, as idle connections to upstreams do.
 //!
-//! **Bound.** At most [`FAST`] bytes are encrypted and not yet sent, and [`SLOW`] for an end that does not take them at once.
+//! **Bound.** At most [`FAST`] bytes are encrypted and not yet sent, or [`SLOW`] if the other end does not take them at once.
 
 use crate::transport::plain::PlainSocket;
 use rustls::Connection;
@@ -12,7 +12,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, Waker, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// How much is encrypted at a time: four records, or one.
+/// How many bytes are encrypted at a time: four records, or one.
 const FAST: usize = 64 * 1024;
 const SLOW: usize = 16 * 1024;
 /// How many pieces are encrypted together.
@@ -27,20 +27,20 @@ pub(crate) struct TlsSocket {
     pub(super) session: Connection,
     /// Bytes that are encrypted and not yet reported as sent.
     owed: usize,
-    /// Whether the system has taken a part of them.
+    /// Whether the system has taken a part of the owed bytes.
     has_sent_part: bool,
-    /// How much may be encrypted at a time.
+    /// How many bytes may be encrypted at a time.
     most: usize,
-    /// How many bytes came in all, and the first of them.
+    /// The number of bytes that came, and the first of them.
     pub(super) received: usize,
     pub(super) first: Option<FirstBytes>,
     /// Whether the end was announced to the other end, or must not be.
     is_ended: bool,
-    /// How many bytes came since the last bytes in clear: about what is kept of a record that is not whole.
+    /// How many bytes came since the last bytes in clear, which is about what is kept of an incomplete record.
     unread: usize,
 }
 
-/// The socket below, as rustls reads and writes it.
+/// The underlying socket, as rustls reads and writes it.
 struct Below<'a, 'b> {
     io: &'a mut PlainSocket,
     context: &'a mut Context<'b>,
@@ -101,23 +101,23 @@ impl TlsSocket {
         &self.io
     }
 
-    /// How many bytes it keeps: those that the system has not taken, and those of a record that is not whole.
+    /// How many bytes the session keeps: those that the system has not taken, and those of an incomplete record.
     pub(in crate::transport) fn held(&self) -> usize {
         self.owed + self.unread
     }
 
-    /// Whether the system has taken a part of them, which the other end may have read.
+    /// Whether the system has taken a part of the owed bytes, which the other end may have read.
     pub(in crate::transport) fn has_sent_part(&self) -> bool {
         self.owed > 0 && self.has_sent_part
     }
 
-    /// Moves it to the selector of the thread that calls.
+    /// Moves the socket to the selector of the calling thread.
     pub(in crate::transport) fn take_over(&mut self) -> io::Result<()> {
         self.io = self.io.duplicate()?.attach()?;
         Ok(())
     }
 
-    /// Whether nothing came but what TLS says on its own, such as tickets.
+    /// Whether nothing came but messages of TLS itself, such as tickets.
     pub(in crate::transport) fn is_quiet(&mut self, context: &mut Context<'_>) -> bool {
         loop {
             if self.session.wants_read() {
@@ -132,12 +132,12 @@ impl TlsSocket {
         }
     }
 
-    /// From now on nothing more is said, so that the end of the bytes is not taken for the end of what they mean.
+    /// Sends no end of TLS at the end, so that the other end does not take the bytes for complete.
     pub(in crate::transport) fn abort(&mut self) {
         self.is_ended = true;
     }
 
-    /// Sends what is encrypted.
+    /// Sends the encrypted bytes.
     pub(super) fn poll_drain(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         while self.session.wants_write() {
             let mut below = Below { io: &mut self.io, context, first: None };
@@ -154,14 +154,15 @@ impl TlsSocket {
         Poll::Ready(Ok(()))
     }
 
-    /// Reads once from the socket below and decrypts what is whole; ready with how much came, zero at the end.
+    /// Reads once from the underlying socket and decrypts the complete records; ready with the number of bytes, zero at the
+    /// end.
     pub(super) fn poll_receive(&mut self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
         let is_handshake = self.session.is_handshaking();
         let mut below = Below { io: &mut self.io, context, first: None };
         let count = match self.session.read_tls(&mut below) {
             Ok(count) => count,
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                // Tickets, and answers to a change of keys, wait for nothing.
+                // Tickets and answers to a change of keys are sent at once.
                 if self.session.wants_write()
                     && let Poll::Ready(Err(error)) = self.poll_drain(context)
                 {
@@ -197,7 +198,7 @@ impl TlsSocket {
         Poll::Ready(Ok(std::mem::take(&mut self.owed)))
     }
 
-    /// Encrypts as much as may be at a time.
+    /// Encrypts as many bytes as may be encrypted at a time.
     fn encrypt(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
         let mut pieces = [IoSlice::new(&[]); PIECES];
         let (mut used, mut room) = (0, self.most);
@@ -236,7 +237,7 @@ impl AsyncRead for TlsSocket {
                     return Poll::Ready(Ok(()));
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-                // The connection ended and its other end has not said so: what came may be cut short.
+                // The connection ended without TLS's own end: the bytes that came may be cut short.
                 Err(error) => return Poll::Ready(Err(error)),
             }
             ready!(this.poll_receive(context))?;
@@ -258,7 +259,7 @@ impl AsyncWrite for TlsSocket {
         ready!(this.poll_drain(context))?;
         this.most = FAST;
         let count = this.encrypt(slices)?;
-        // What is not sent yet is sent before the next bytes, or at the flush.
+        // Bytes that are not sent yet are sent before the next bytes, or at the flush.
         match this.poll_drain(context) {
             Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
             _ => Poll::Ready(Ok(count)),
@@ -282,7 +283,7 @@ impl AsyncWrite for TlsSocket {
 }
 
 impl Drop for TlsSocket {
-    /// Says that no more comes, if the system takes it at once.
+    /// Sends TLS's end, if the system takes it at once.
     fn drop(&mut self) {
         if !self.is_ended {
             self.end();

@@ -41,7 +41,7 @@ fn a_server_that_cannot_be_reached_is_out_for_longer_and_longer() {
     let mut now = at(60_000);
     for out_ms in [500, 1000, 2000, 4000, 8000, 16_000, 30_000, 30_000] {
         roster.unreachable(now, server, Trouble::Refused, true);
-        // Requests under way together fail together, and are one failure.
+        // Requests that are under way together fail together, and count as one failure.
         (0..100).for_each(|_| roster.unreachable(now, server, Trouble::Refused, false));
         let end = now + Duration::from_millis(out_ms);
         assert!(!server.claim_trial(Instant::from_nanos(end.as_nanos() - 1), SLOW_START));
@@ -140,7 +140,7 @@ fn requests_that_began_before_an_ejection_neither_end_nor_lengthen_it() {
     assert!(servers[0].count_served(servers[0].ejections()), "one that began since then does");
 }
 
-/// What a check found.
+/// The result of a check.
 fn found(is_good: bool) -> Result<(), CheckFault> {
     is_good.then_some(()).ok_or(CheckFault::Status(503))
 }
@@ -173,7 +173,7 @@ fn checks_and_requests_feed_one_set() {
     assert_eq!(states(&roster, at(7000))[0], "down");
     check(&mut roster, 8, 0, true);
     assert_eq!(states(&roster, at(8000))[0], "starting");
-    // Good checks also end the ejection of a server that could not be reached, and not that of an outlier.
+    // Good checks also end the ejection of a server that could not be reached, but not that of an outlier.
     roster.unreachable(at(9000), &servers[1], Trouble::ConnectTimeout, false);
     check(&mut roster, 9, 1, true);
     check(&mut roster, 9, 1, true);
@@ -181,7 +181,7 @@ fn checks_and_requests_feed_one_set() {
     (0..20).for_each(|_| answer(&mut roster, at(10_000), &servers[2], 500));
     (0..9).for_each(|_| roster.checked(at(10_000), &servers[2], Ok(()), &rule));
     assert_eq!(states(&roster, at(10_000))[2], "ejected");
-    // Without checks nothing is down any more.
+    // When checks end, no server is down any more.
     (0..3).for_each(|_| roster.checked(at(11_000), &servers[0], found(false), &rule));
     roster.end_checks(at(12_000), &servers[0]);
     assert_eq!(states(&roster, at(12_000))[0], "starting");
@@ -206,8 +206,8 @@ fn a_server_that_stays_keeps_what_is_known_of_it_and_a_new_one_starts_slowly() {
     assert_eq!(roster.in_use(), (2, 1), "what becomes of one that has left is nothing to the others");
 }
 
-/// Whatever happens, in whatever order: somebody is chosen; one that is out is chosen only to be tried, at most once in its
-/// time, or if all are out; and errors leave half in use.
+/// Whatever happens, in any order: some server is chosen; a server that is out is chosen only for a trial, at most once in its
+/// time, or if all are out; and ejections for errors leave half in use.
 #[test]
 fn whatever_happens_requests_find_a_server() {
     for seed in 0..200 {

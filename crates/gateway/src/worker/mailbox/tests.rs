@@ -35,14 +35,14 @@ struct World {
 impl World {
     fn new() -> Self {
         let thread = Arc::new(Thread::default());
-        // The thread reads its mailbox once at its start.
+        // The thread reads its mailbox once when it starts.
         thread.woken.store(true, Relaxed);
         let mailbox = Mailbox::default();
         mailbox.wake_up();
         World { mailbox, thread, sleeps: false, taken: 0 }
     }
 
-    /// Does what the runtime does next. False if the thread sleeps on.
+    /// Runs the runtime's next step. False if the thread sleeps on.
     fn run(&mut self) -> bool {
         if self.sleeps {
             if !self.thread.woken.load(Relaxed) {
