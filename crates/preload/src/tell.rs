@@ -1,10 +1,10 @@
-//! What an operator has to know, once in each process, on its standard error.
+//! Messages to the operator, once in each process, on its standard error.
 
 use plimsoll_ffi::Fault;
 use rustix::fs::FileType;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// What is told once.
+/// A message that is written once.
 #[derive(Debug, Default)]
 pub(crate) struct Once(AtomicBool);
 
@@ -13,28 +13,28 @@ impl Once {
         Once(AtomicBool::new(false))
     }
 
-    /// Tells it, unless that has been done since the last [`Once::again`].
+    /// Writes the message, unless it was written since the last [`Once::again`].
     pub(crate) fn tell(&self, text: &str) {
         if self.0.swap(true, Relaxed) {
             return;
         }
         let (error, line) = (std::io::stderr(), format!("plimsoll: {text}\n"));
-        // A server that has closed it may have a connection there now.
+        // If the server has closed its standard error, the descriptor may now be a connection.
         let is_socket =
             rustix::fs::fstat(&error).map_or(true, |told| FileType::from_raw_mode(told.st_mode).is_socket());
         if !is_socket {
-            // Nobody is left to be told that it cannot be told.
+            // If the write fails, nobody can be told.
             let _ = rustix::io::write(&error, line.as_bytes());
         }
     }
 
-    /// From now on it may be told again.
+    /// Allows the message to be written again.
     pub(crate) fn again(&self) {
         self.0.store(false, Relaxed);
     }
 }
 
-/// What is told once of each fault.
+/// One message for each fault.
 #[derive(Debug)]
 pub(crate) struct OnceEach([Once; Fault::ALL.len()]);
 
@@ -43,7 +43,7 @@ impl OnceEach {
         OnceEach([const { Once::new() }; Fault::ALL.len()])
     }
 
-    /// That of a fault.
+    /// The message for a fault.
     pub(crate) fn of(&self, fault: Fault) -> &Once {
         // Faults are numbered from -1 down.
         &self.0[(fault as i32).unsigned_abs() as usize - 1]

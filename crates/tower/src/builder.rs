@@ -14,7 +14,7 @@ use std::hash::{BuildHasher, Hasher};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// Tells the address of a request's client.
+/// Reads the address of a request's client from the request's head.
 pub(crate) type ClientAddress = Arc<dyn Fn(&Parts) -> Option<IpAddr> + Send + Sync>;
 
 /// Makes a [`PlimsollLayer`]. Without further calls there is one site for every host, served by this process, and the load line

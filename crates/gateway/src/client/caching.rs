@@ -16,24 +16,24 @@ use crate::http1::field::list;
 use crate::http1::rules::HeaderRules;
 use crate::http1::write::write_field;
 
-/// Whether a download may be resumed.
+/// The field that says whether a download may be resumed.
 const RANGES: &[u8] = b"accept-ranges";
 
-/// By what else than `Cache-Control` and its relatives (RFC 9213) caches keep a response.
+/// The fields besides `Cache-Control` and its relatives (RFC 9213) by which caches keep a response.
 const FOR_CACHES: [&[u8]; 4] = [b"expires", b"last-modified", b"surrogate-control", b"x-accel-expires"];
 
 /// Which fields of a response caches may see. The default leaves them as they are.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Caching {
     is_lighter: bool,
-    /// The response has said that ranges of it may be asked for.
+    /// Whether the response has offered ranges.
     had_ranges: bool,
-    /// The response says itself that nobody is to keep it.
+    /// Whether the response itself forbids every cache to keep it.
     no_store: bool,
 }
 
 impl Caching {
-    /// `is_lighter`: a level below the highest answers.
+    /// The rule for a response; `is_lighter`: a level below the highest answers.
     pub(crate) fn of(is_lighter: bool) -> Self {
         Caching { is_lighter, ..Caching::default() }
     }

@@ -5,8 +5,8 @@
 //! of its ticks by a controller, and each second while somebody watches. Nothing is counted here, and no request waits for it.
 //! It keeps [`KEPT`] events and eleven rows of counts.
 //!
-//! A promise gets worse at once and better after [`CALM`], so that one that wavers is not news each second; one that was idle
-//! is judged at once.
+//! A promise gets worse at once, and better only after [`CALM`], so that a promise that wavers is not news each second. A
+//! promise that was idle is judged at once.
 
 mod promise;
 mod recent;
@@ -33,7 +33,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// How many events are kept.
 const KEPT: usize = 200;
-/// A promise is better after it has been for so long.
+/// How long a promise must have been better before it is shown as better.
 const CALM: Duration = Duration::from_secs(5);
 
 /// What kind of thing happened.
@@ -77,7 +77,7 @@ pub struct OperatorEvent {
     pub text: String,
 }
 
-/// What is looked at.
+/// The facts that the journal looks at.
 pub(crate) struct Sight<'a> {
     pub kind: ShellKind,
     pub status: &'a Status,
@@ -89,7 +89,7 @@ pub(crate) struct Sight<'a> {
 }
 
 impl<'a> Sight<'a> {
-    /// What there is to see now of a gateway.
+    /// The present facts of a gateway.
     pub(crate) fn of(shared: &Shared, status: &'a Status) -> Self {
         let is_down = |row: &PlantRow| row.upstream.as_ref().is_some_and(|upstream| upstream.is_down());
         Sight {
@@ -102,7 +102,7 @@ impl<'a> Sight<'a> {
     }
 }
 
-/// Promises and last seconds, as they are shown.
+/// Promises and last seconds, as the operator sees them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct View {
     pub unix_seconds: f64,
@@ -122,7 +122,7 @@ pub struct JournalDocument {
     pub events: Vec<OperatorEvent>,
 }
 
-/// What is remembered.
+/// The journal of a gateway or a controller.
 #[derive(Debug, Default)]
 pub(crate) struct Journal {
     window: Window,
@@ -132,7 +132,7 @@ pub(crate) struct Journal {
     happened: u64,
     /// When the process began (s, Unix time).
     started: f64,
-    /// What was seen last.
+    /// The state of the process at the last look.
     reloads: Reloads,
     down: Vec<bool>,
     at: Option<Instant>,
@@ -140,17 +140,17 @@ pub(crate) struct Journal {
 
 type PromiseKey = (PromiseKind, String, String, String);
 
-/// How a promise stands.
+/// The shown state of a promise.
 #[derive(Clone, Copy, Debug)]
 struct PromiseStanding {
     state: PromiseState,
     since_unix_seconds: f64,
-    /// Since when it would be better.
+    /// Since when the promise has been judged better than shown.
     better: Option<Instant>,
 }
 
 impl Journal {
-    /// Takes a look. Promises are judged once a period.
+    /// Looks at a status. Promises are judged once a control period.
     pub(crate) fn look(&mut self, sight: &Sight<'_>) {
         self.look_at_shell(sight);
         if self.at.is_some_and(|at| sight.status.at <= at) {
@@ -233,7 +233,7 @@ impl Journal {
         promises(status, recent, |plant| self.window.utilization(plant))
     }
 
-    /// Promises and last seconds of a status that was looked at.
+    /// The promises and last seconds of a status that the journal has looked at.
     pub(super) fn view(&self, sight: &Sight<'_>) -> View {
         let recent = self.window.recent(sight.status);
         let mut promises = self.judge(sight.status, &recent);

@@ -1,7 +1,7 @@
-//! What was promised, one row each, and whether it is kept: a pure function of a status and of the last ten seconds.
+//! One row for each promise, and whether it is kept: a pure function of a status and of the last ten seconds.
 //!
-//! The promises are the load line of each upstream, contracts of sites, and delays, ratios and deadlines of classes. A
-//! promise that nothing can be judged by, because no request came, is idle.
+//! The promises are the load line of each upstream, contracts of sites, and delays, ratios and deadlines of classes. A promise
+//! that cannot be judged, because no request came, is idle.
 
 use super::recent::Recent;
 use super::sentence::{fate, percent, time};
@@ -12,28 +12,28 @@ use plimsoll_core::telemetry::status::{
 };
 use serde::{Deserialize, Serialize};
 
-/// A plant that is so far on the way from its load line to being never idle, over ten seconds, is at risk: a step of the load,
-/// which fills one or two periods, brings it less far.
+/// If the mean utilization over ten seconds has gone this part of the way from the load line to 1, the plant is at risk. A step
+/// of the load, which fills one or two periods, does not bring it so far.
 const RISKY: f64 = 0.5;
-/// Beyond this part of the way the line is not held.
+/// Beyond this part of the way the load line is missed.
 const SATURATED: f64 = 0.8;
-/// What is over its line by less is not seen in two digits.
+/// A utilization that exceeds its line by less than this shows the same two digits.
 const VISIBLE: f64 = 0.005;
-/// Up to this part of its load line a plant has hardly a queue.
+/// Up to this part of its load line a plant has hardly any queue.
 const LOADED: f64 = 0.95;
-/// A ratio is kept within this part of it.
+/// A ratio is kept if it is reached within this part of itself.
 const RATIO_KEPT: f64 = 0.05;
-/// A contract is broken if more than this part of what it is for is turned away; where the contracts do not fit the server,
-/// also if it is not served in full.
+/// A contract is broken if more than this part of the requests within it is turned away. If the contracts do not fit the
+/// server, it is also broken if more than this part is not served in full.
 const NOT_IN_FULL: f64 = 0.01;
-/// Requests that fail or are turned away put a promise at risk where less than this part of what may be lost is left.
+/// If less than this part of the allowed losses is left, failed and rejected requests put a promise at risk.
 const LITTLE: f64 = 0.1;
-/// A delay is held at what was promised, so that it is a little more or less at any time. It is at risk beyond this part of the
-/// way to a miss; below that it may be chance.
+/// A delay is controlled at its target, so that it is a little more or less at any time. It is at risk beyond this part of the
+/// way to a miss; below this part, chance may be the cause.
 const CHANCE: f64 = 0.5;
-/// A load line that is lowered by less is not news.
+/// A load line that is lowered by less than this is not mentioned.
 const LEAST_REDUCTION: f64 = 0.01;
-/// No margin is said that is lower: how long responses take now stands beside it.
+/// The lowest margin that is shown; the response time of now stands beside it.
 const LEAST_MARGIN: f64 = -1.0;
 
 /// How a promise is kept, the best first.
@@ -117,7 +117,7 @@ pub(super) fn promises(
     rows
 }
 
-/// The line at which a plant is held, which every class there shares.
+/// The promise of a plant's load line, which all classes there share.
 fn load_line(
     status: &Status,
     recent: &[Recent],
@@ -158,7 +158,7 @@ fn load_line(
             format!("{} answers slower than its limit and counts as full: {fate}", plant.name)
         }
         PromiseState::AtRisk => format!("above {line:.2}: {fate}"),
-        // A line at which a plant is held is passed a little now and then.
+        // A utilization that is controlled at the line exceeds it a little now and then.
         PromiseState::Kept if utilization > line + VISIBLE => {
             format!("holding {line:.2}, at risk above {:.2}: {fate}", line + RISKY * (1.0 - line))
         }
@@ -181,7 +181,8 @@ fn load_line(
     })
 }
 
-/// What is said where the levels of a server hold less than its line, since a gateway before it has its places taken.
+/// The addition to the sentence if a server's levels hold less than its line, because the gateway before it has its places
+/// taken.
 fn lowered_for_places(plant: &PlantStatus) -> String {
     let heard = plant.places.and_then(|places| places.heard);
     let lowered = heard.filter(|heard| heard.set_point_reduction >= LEAST_REDUCTION).map(|heard| {
@@ -191,8 +192,8 @@ fn lowered_for_places(plant: &PlantStatus) -> String {
     lowered.unwrap_or_default()
 }
 
-/// The requests of a class that a plant has to do with: all where it is the class's own, and where it serves only some of its
-/// levels those at these.
+/// The requests of a class that a plant serves: all of them if it is the class's own plant, otherwise those at the levels that
+/// it serves.
 fn served_there(class: &ClassStatus, recent: &Recent, number: usize, name: &str) -> Option<Recent> {
     if class.plant == number {
         return Some(recent.clone());
@@ -220,7 +221,7 @@ pub(super) fn contract(status: &Status, recent: &[Recent], site: &SiteStatus) ->
         Feasibility::Exceeds if is_broken => PromiseState::Missed,
         Feasibility::Exceeds => PromiseState::AtRisk,
         _ if rate == 0.0 => PromiseState::Idle,
-        // Which of them exceeded the bandwidth nobody has counted.
+        // Nobody has counted which of the requests exceeded the bandwidth.
         _ if loses && row.guarantee.bandwidth_bytes_per_second.is_some() => PromiseState::AtRisk,
         _ if loses => PromiseState::Missed,
         Feasibility::Fits | Feasibility::Unverified => PromiseState::Kept,
@@ -258,7 +259,7 @@ pub(super) fn contract(status: &Status, recent: &[Recent], site: &SiteStatus) ->
     })
 }
 
-/// How far a delay may be exceeded before it is at risk, as a part of what is allowed.
+/// How far a delay may be exceeded before it is at risk, as a part of the allowed value.
 fn tolerance(delay: Delay) -> f64 {
     let miss = if delay.percentile.is_some() { Delay::MISSED_SHARE } else { Delay::MISSED_MEAN };
     CHANCE * (miss - 1.0)
@@ -273,7 +274,8 @@ fn at_risk_beyond(delay: Delay) -> String {
     }
 }
 
-/// Whether more than a small part of a site's requests was turned away, while no more came than its contract is for.
+/// Whether more than a small part of a site's requests was turned away, although no more requests came than its contract
+/// covers.
 fn loses_inside(own: &[(&ClassStatus, &Recent)], row: &ContractRow) -> bool {
     let seconds = own.iter().map(|(_, recent)| recent.seconds).fold(0.0, f64::max);
     let came: u64 = own.iter().map(|(_, recent)| recent.arrivals).sum();
@@ -328,7 +330,7 @@ impl JudgedClass<'_> {
                 (guarantee, time(held.response), (target - held.response) / target)
             }
         };
-        // Requests that fail or are turned away break a delay too.
+        // Failed and rejected requests break a delay, too.
         let allowed =
             row.delay.percentile.map_or(Delay::MOST_LOST, |part| (1.0 - part / 100.0).max(Delay::MOST_LOST));
         let spare = (allowed - held.lost) / allowed;
@@ -337,7 +339,7 @@ impl JudgedClass<'_> {
             now += &format!(", {} failed or turned away", percent(held.lost));
         }
         let workers = self.status.plants.get(self.class.plant).map_or(0, |plant| plant.workers);
-        // The quota is shown with one digit, and what is shown as all of them is all.
+        // The quota is shown with one digit; a quota that is shown as all workers counts as all.
         let has_all = held.at_limit || held.quota.is_some_and(|quota| quota > f64::from(workers) - 0.05);
         let state = match held {
             _ if held.missed => PromiseState::Missed,
@@ -372,7 +374,7 @@ impl JudgedClass<'_> {
 
     fn ratio(&self, held: &ResponseStatus) -> Option<PromiseRow> {
         let ratio = held.ratio?;
-        // Where hardly anybody waits, there are no times to divide.
+        // If hardly any request waits, there are no waiting times to compare.
         let plant = self.status.plants.get(self.class.plant);
         let is_loaded = plant.is_some_and(|plant| plant.utilization_offered > LOADED * plant.set_point);
         let state = match held.ratio_reached {
@@ -401,7 +403,7 @@ impl JudgedClass<'_> {
     }
 
     fn deadline(&self, promised: &DeadlineStatus) -> PromiseRow {
-        // A request that failed was not answered in time.
+        // A failed request was not answered in time.
         let answered = self.recent.responses.count();
         let late = (self.recent.late + self.recent.failed).min(answered);
         let allowed = promised.may_be_late(answered).max(1.0);

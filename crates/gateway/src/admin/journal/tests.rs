@@ -95,7 +95,8 @@ fn a_promise_that_is_kept_says_what_the_loop_does() {
     assert!(delay.margin.is_some_and(|margin| (margin - 0.5).abs() < 1e-9), "{delay:?}");
 }
 
-/// What is held at a promise exceeds it a little now and then: beside a margin below 0 stands from where on that counts.
+/// A controlled value exceeds its promise a little now and then: beside a negative margin the sentence says from which value on
+/// it is at risk.
 #[test]
 fn what_is_kept_beyond_its_promise_says_where_the_risk_begins() {
     let view = seen(&mut Journal::default(), &seconds(1, 20, 0.92, 0.05, 38));
@@ -154,7 +155,7 @@ fn a_time_of_rejections_has_a_beginning_and_an_end() {
     assert!((began.unix_seconds, began.subject.as_str()) == (1e9 + 21.0, "shop/gold"), "{began:?}");
     assert!(began.text.ends_with("% of requests are rejected"), "{began:?}");
     assert_eq!(ended.text, "shop/gold: nobody is rejected any more; 1250 were in 25 s");
-    // One in a thousand is no event.
+    // One rejection in a thousand requests is no event.
     let mut journal = Journal::default();
     let mut quiet = status(&Second { at: 1, utilization: 0.5, response: 0.05, light: 0 });
     for at in 1..30 {
@@ -183,7 +184,7 @@ fn a_delay_that_is_missed_by_failures_says_so() {
     assert!(delay.sentence.starts_with("missed by requests that failed or were turned away: "), "{delay:?}");
 }
 
-/// The row of a delay that is held so.
+/// The row of a delay with this status.
 fn delay_row(change: impl Fn(ResponseStatus) -> ResponseStatus) -> PromiseRow {
     let mut journal = Journal::default();
     let mut status = status(&Second { at: 1, utilization: 0.5, response: 0.05, light: 0 });
@@ -224,7 +225,7 @@ fn a_ratio_without_requests_says_so_beside_what_was_reached() {
     );
 }
 
-/// More is guaranteed than the server can keep, and the site asks for no more than its contract.
+/// More is guaranteed than the server can keep, while the site asks for no more than its contract.
 #[test]
 fn a_contract_within_which_requests_are_not_served_in_full_is_missed() {
     let site = SiteStatus { name: "shop".to_owned(), ..SiteStatus::default() };
@@ -242,7 +243,7 @@ fn a_contract_within_which_requests_are_not_served_in_full_is_missed() {
     assert_eq!(row(150.0, 550), Some(PromiseState::AtRisk), "it asks for more than its contract");
 }
 
-/// All that is guaranteed fits, and the server hangs: of 50 requests a second, half of the contract, none is served.
+/// All guarantees fit, but the server hangs: of 50 requests a second, half of the contract, none is served.
 #[test]
 fn a_contract_whose_requests_are_turned_away_is_not_kept() {
     let site = SiteStatus { name: "shop".to_owned(), ..SiteStatus::default() };

@@ -5,7 +5,7 @@ use super::*;
 use plimsoll_core::telemetry::status::DurationHistogram;
 use std::collections::BTreeSet;
 
-/// What is wrong with an exposition, or its families and series.
+/// What is wrong with an exposition; if nothing is, its families and series.
 pub(super) fn lint(text: &str) -> Result<(Vec<&str>, Vec<&str>), String> {
     let (mut families, mut series) = (Vec::new(), Vec::new());
     let mut kind = "";
@@ -191,7 +191,7 @@ fn times_are_histograms_whose_buckets_add_up() {
     assert!(text.contains("plimsoll_queue_seconds_count{site=\"shop\",class=\"default\"} 0\n"));
 }
 
-/// The lint finds what it is for.
+/// The lint finds the faults that it is made for.
 #[test]
 fn the_lint_can_fail() {
     let head = "# HELP plimsoll_a A.\n# TYPE plimsoll_a gauge\n";
@@ -227,7 +227,7 @@ fn the_lint_can_fail() {
     }
 }
 
-/// The rules and the dashboard read metrics that there are.
+/// The alert rules and the dashboard read only metrics that exist.
 #[test]
 fn rules_and_dashboard_name_metrics_of_the_table() {
     let rules = include_str!("../../../../../packaging/prometheus/plimsoll.rules.yml");

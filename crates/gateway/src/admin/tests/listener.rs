@@ -48,7 +48,7 @@ pub(super) fn ask(address: SocketAddr, request: &str) -> String {
 #[test]
 fn pages_over_the_wire() {
     with_listener(|address| {
-        // This one says nothing: the others do not wait for it.
+        // This client says nothing, and the others do not wait for it.
         let _silent = TcpStream::connect(address).unwrap();
         let metrics = ask(address, "GET /metrics HTTP/1.1\r\nhost: localhost:9090\r\n\r\n");
         let (head, body) = metrics.split_once("\r\n\r\n").unwrap();
@@ -110,7 +110,7 @@ fn whoever_shows_no_token_learns_only_whether_the_loops_run() {
             ("POST /reload", wrong, "401"),
             ("GET /metrics", right, "200"),
             ("GET /", right, "200"),
-            // A browser that knows the token shows it for any page that has it ask here.
+            // A browser that knows the token sends it for any page that makes it ask here.
             ("POST /reload", foreign, "403"),
             ("POST /reload", right, "404"),
         ] {

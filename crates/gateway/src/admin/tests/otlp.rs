@@ -1,4 +1,4 @@
-//! What a collector gets is what `/metrics` has.
+//! A collector gets the same figures as `/metrics` shows.
 
 use super::*;
 use crate::admin::metrics::otlp_request;

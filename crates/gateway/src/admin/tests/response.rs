@@ -59,7 +59,7 @@ fn the_document_says_what_was_promised_and_how_it_is_kept() {
     let text = status_line(&promised());
     for part in [
         "\"workers\":8,\"workers_found\":true,\"limit\":8,\"limit_reason\":\"refusals\",",
-        // Infinite: not to be kept at all.
+        // The least delay is infinite if the delay cannot be kept at all.
         "\"delays\":[{\"site\":\"shop\",\"class\":\"premium\",\"delay_seconds\":0.2,\"percentile\":95.0,\
          \"requests_per_second\":100.0,\"service_seconds\":0.04,\"least_seconds\":null,\
          \"fitting_requests_per_second\":80.0,\"verdict\":\"exceeds\"}]",
