@@ -1,8 +1,8 @@
 //! A client's HTTP/2 connection: many requests at once, each on a stream, with a task, a slot and a way of its own.
 //!
-//! The connection's task moves frames and accepts streams. What a request is put to, how it is answered and how slow its client
-//! may be is the [`lifecycle`](super::lifecycle)'s affair, as it is on a socket of HTTP/1.1. The connection has the deadlines
-//! that no stream has: to begin, to finish a head, to be idle, and to leave once it was told to.
+//! The connection's task moves frames and accepts streams. What a request is put to, how it is answered and how slow its
+//! client may be is the [`lifecycle`](super::lifecycle)'s affair, as it is on a socket of HTTP/1.1. The connection has the
+//! deadlines that no stream has: to begin, to finish a head, to be idle, and to leave once it was told to.
 //!
 //! | it ends | how |
 //! |---|---|

@@ -123,7 +123,7 @@ impl Peer {
             RealIpHeader::XForwardedFor => {
                 let mut fields = head.fields.iter();
                 let told = fields.find(|field| self.trusted && field.kind == FieldKind::XForwardedProto);
-                // Each proxy may have added the scheme that it saw; the first one is the client's.
+                // Each proxy may have added what it saw; the first is how the client came.
                 told.and_then(|field| field.value.of(bytes).split(|&byte| byte == b',').next())
             }
             RealIpHeader::Forwarded => {

@@ -7,8 +7,8 @@
 //!
 //! **Order.** A thread's own idle connection comes first, the latest used; then another thread's; then a new one. An idle
 //! connection that became readable was closed by its server, or speaks out of turn, and is thrown away. Some servers send a
-//! body with a response that has none (to `HEAD`, 204, 304), which the next request would take for its response: behind such a
-//! response the system is asked once more, at the last moment. What comes later than that nobody can tell from a response.
+//! body with a response that has none (to `HEAD`, 204, 304), which the next request would take for its response: behind such
+//! a response the system is asked once more, at the last moment. What comes later than that nobody can tell from a response.
 //!
 //! **Servers come and go**, and the pool stays: the bound holds for the servers before and after a change together.
 //!
