@@ -1,8 +1,7 @@
 //! Paths whose requests were degraded or rejected most, in bounded memory.
 //!
-//! Space-Saving (Metwally, Agrawal, El Abbadi 2005): a fixed number of counters; a path without one takes the smallest
-//! over, with its count, which is then the bound of its error. What has more than a [`COUNTERS`]th of everything is
-//! certain to be there.
+//! Space-Saving (Metwally, Agrawal, El Abbadi 2005): the number of counters is fixed; a path without one takes over the
+//! smallest, whose count then bounds the error. A path with more than a [`COUNTERS`]th of all counts certainly has a counter.
 
 use std::collections::BTreeMap;
 
@@ -39,11 +38,11 @@ pub(crate) enum Fate {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HeavyPaths {
     counters: Vec<Heavy>,
-    /// From a path's hash to its counter. Two paths with one hash share a counter, which 64 bits make unlikely.
+    /// A path's hash gives the index of its counter. Two paths with the same hash share a counter, which 64 bits make unlikely.
     places: BTreeMap<u64, usize>,
     hashes: Vec<u64>,
     last: (u64, usize),
-    /// No counter is smaller than this; and where the search for one that is not larger goes on.
+    /// No counter is smaller than `floor`; `cursor` is where the search for a counter at the floor goes on.
     floor: u64,
     cursor: usize,
 }
@@ -83,8 +82,8 @@ impl HeavyPaths {
         place
     }
 
-    /// A counter that none is smaller than. Counters only grow, so one round finds all that are at the floor, one after
-    /// the other, and only then does the floor rise: a path that is new costs a step, not a walk over all.
+    /// The index of a smallest counter. Counters only grow, so one round finds every counter at the floor, and only then does
+    /// the floor rise: a new path costs a step, not a walk over all counters.
     fn smallest(&mut self) -> usize {
         loop {
             let counters = &self.counters;
@@ -109,8 +108,8 @@ impl HeavyPaths {
     }
 }
 
-/// Hashes eight bytes at a time: each word is multiplied by an odd number and folded. Nothing is gained by a collision,
-/// so that the hash need not be keyed.
+/// Hashes eight bytes at a time: each word is multiplied by an odd number and folded. A collision gains an attacker nothing, so
+/// the hash needs no key.
 fn hash(text: &str) -> u64 {
     let mix = |hash: u64, word: u64| {
         let product = u128::from(hash ^ word) * 0x9e37_79b9_7f4a_7c15;

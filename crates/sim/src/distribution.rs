@@ -1,10 +1,10 @@
 //! Draws of a [`Law`]: values with mean 1, so that a mean can be multiplied by them.
 //!
-//! All are drawn by inversion of the distribution function, the lognormal by Box and Muller's transform (1958). The
-//! bounded Pareto on (L, r L) with shape alpha has `P(X > x) = ((L/x)^alpha - r^-alpha) / (1 - r^-alpha)` and the
-//! moments `E X^k = L^k alpha / (1 - r^-alpha) (r^(k - alpha) - 1) / (k - alpha)` (Harchol-Balter, "Performance
-//! Modeling and Design of Computer Systems", ch. 20); L follows from a mean of 1. All stays exact near k = alpha,
-//! where the last factor becomes ln r.
+//! All laws are drawn by inversion of the distribution function, except the lognormal, which uses Box and Muller's transform
+//! (1958). The bounded Pareto on (L, r L) with shape alpha has `P(X > x) = ((L/x)^alpha - r^-alpha) / (1 - r^-alpha)` and the
+//! moments `E X^k = L^k alpha / (1 - r^-alpha) (r^(k - alpha) - 1) / (k - alpha)` (Harchol-Balter, "Performance Modeling and
+//! Design of Computer Systems", ch. 20); L follows from a mean of 1. The moments stay exact near k = alpha, where the last
+//! factor becomes ln r.
 
 use crate::workload::Law;
 use plimsoll_core::random::Random;
@@ -79,20 +79,20 @@ fn moment(k: f64, alpha: f64, ratio: f64) -> f64 {
 fn empirical(values: &Arc<[f64]>) -> Shape {
     let count = values.len() as f64;
     let mean = values.iter().sum::<f64>() / count;
-    // No values, or none above zero: nothing to scale, so that only the mean itself is left.
+    // Without a value above zero there is nothing to scale, so every draw is the mean.
     if !(mean > 0.0 && mean.is_finite()) {
         return Shape::Deterministic;
     }
     Shape::Empirical { values: Arc::clone(values), scale: 1.0 / mean }
 }
 
-/// Exponential with mean 1. As [`Random::exponential`], which does without the standard library and its logarithm, three
-/// times as fast: nearly all arrivals and services need one.
+/// Exponential with mean 1. Like [`Random::exponential`], but with the standard library's logarithm, which is three times as
+/// fast; nearly every arrival and service needs one.
 pub(crate) fn exponential(random: &mut Random) -> f64 {
     -(1.0 - random.uniform()).ln()
 }
 
-/// Standard normal. One of the transform's two values is thrown away: a draw keeps no state.
+/// Standard normal. The transform's second value is thrown away, so that a draw keeps no state.
 pub(crate) fn normal(random: &mut Random) -> f64 {
     let radius = (-2.0 * (1.0 - random.uniform()).ln()).sqrt();
     radius * (TAU * random.uniform()).cos()
@@ -154,7 +154,7 @@ mod tests {
                 (spread.0 - expected).abs() <= 4.0 * spread.1 + 1e-9,
                 "{law:?}: variation {spread:?}, expected {expected}"
             );
-            // The bound is worth something: the standard error is small beside the value.
+            // The bound is meaningful only if the standard error is small beside the value.
             assert!(spread.1 <= 0.05 * expected + 1e-9, "{law:?}: {spread:?}");
         }
     }

@@ -2,37 +2,36 @@
 
 use std::time::Duration;
 
-/// What goes wrong, from when until when.
+/// A fault of a plant, and when it lasts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Fault {
     /// First moment.
     pub from: Duration,
     /// Last moment.
     pub until: Duration,
-    /// What.
+    /// What goes wrong.
     pub kind: FaultKind,
 }
 
 /// What can go wrong.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum FaultKind {
-    /// All work takes this many times as long, that under way too. Infinity is a pause.
+    /// All work takes this many times as long, also work in progress. Infinity is a pause.
     Slower(f64),
-    /// A request that starts meanwhile takes this long, whatever it is.
+    /// A request whose service starts during the fault takes this long, whatever it asks for.
     Takes(Duration),
-    /// A request that starts meanwhile fails after this time.
+    /// A request whose service starts during the fault fails after this time.
     Fails(Duration),
-    /// This part of its workers is not there, as when one of several servers is down. `reported`: the gateway knows it at once.
-    /// What is in service is finished.
+    /// This part of the workers is missing, as when one of several servers is down. Requests in service are finished.
     Gone {
         /// The part, in [0, 1).
         part: f64,
-        /// Whether it is reported to the gateway.
-        reported: bool,
+        /// Whether the gateway is informed at once.
+        told: bool,
     },
 }
 
-/// The part of the workers that is not there at a time, and whether it is reported to the gateway; the first such fault counts.
+/// The part of the workers that is missing at a time, and whether the gateway is informed; the first such fault counts.
 pub(crate) fn gone(faults: &[Fault], at: Duration) -> Option<(f64, bool)> {
     faults.iter().filter(|fault| (fault.from..fault.until).contains(&at)).find_map(|fault| match fault.kind {
         FaultKind::Gone { part, reported } => Some((part, reported)),
@@ -40,7 +39,7 @@ pub(crate) fn gone(faults: &[Fault], at: Duration) -> Option<(f64, bool)> {
     })
 }
 
-/// Whether it is reported to the gateway when a part of the plant with these faults is gone.
-pub(crate) fn reports_what_is_there(faults: &[Fault]) -> bool {
-    faults.iter().any(|fault| matches!(fault.kind, FaultKind::Gone { reported: true, .. }))
+/// Whether any of a plant's faults informs the gateway about missing workers.
+pub(crate) fn tells_what_is_there(faults: &[Fault]) -> bool {
+    faults.iter().any(|fault| matches!(fault.kind, FaultKind::Gone { told: true, .. }))
 }

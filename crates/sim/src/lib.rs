@@ -6,8 +6,8 @@
 //!              +------ clients that leave or come again <---------------------+
 //! ```
 //!
-//! The simulator drives the gateway's own [`Engine`](plimsoll_core::Engine) through the same calls; nothing that
-//! decides lives here. A run is a function of its [`Setup`], byte for byte.
+//! The simulator drives the gateway's own [`Engine`](plimsoll_core::Engine) through the same calls; no decision is made here. A
+//! run is a function of its [`Setup`], byte for byte.
 
 mod arrivals;
 mod degraded_paths;

@@ -1,6 +1,6 @@
-//! What is recorded of a run: rows of time, in bounded memory.
+//! Records a run as rows of time, in bounded memory.
 //!
-//! A row covers one control period at first. When there are [`MOST_ROWS`], each two become one and rows cover twice the
+//! A row covers one control period at first. When there are [`MOST_ROWS`] rows, each two become one and rows cover twice the
 //! time, so that a run of months needs no more memory than one of minutes; sums stay exact.
 
 use crate::plant::Busy;
@@ -13,7 +13,7 @@ use plimsoll_core::time::{Duration, Instant};
 /// The most rows of a record.
 pub const MOST_ROWS: usize = 2400;
 
-/// A stretch of time.
+/// A row of the record: one stretch of time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Row {
     /// The beginning of the row.
@@ -29,15 +29,15 @@ pub struct Row {
 /// A plant in a stretch of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PlantRow {
-    /// The plant's own utilization, by its own busy time: that of its workers or of its link, whichever is higher.
+    /// The plant's true utilization, from its own busy time: that of its workers or of its link, whichever is higher.
     pub utilization: f64,
-    /// That of the link alone; 0 without one.
+    /// The utilization of the link alone; 0 without one.
     pub link: f64,
     /// Utilization as the engine measured it at the end of the row; NaN with a comparator.
     pub measured: f64,
-    /// The offered load as the engine sees it at the end; NaN with a comparator.
+    /// The offered load as the engine estimates it at the end of the row; NaN with a comparator.
     pub offered: f64,
-    /// Requests that wait in the gateway at the end.
+    /// Requests that wait in the gateway at the end of the row.
     pub waiting: u32,
     /// Requests lost at the plant's listen queue.
     pub lost: u64,
@@ -45,24 +45,24 @@ pub struct PlantRow {
     pub workers: u32,
 }
 
-/// How a promise of response times is held, as the engine says at the end of a row. Merged rows have the mean, which is
-/// a part of the time.
+/// How far a promise of response times is kept, as the engine says at the end of a row. Merged rows have the mean over time, so
+/// `missed` and `infeasible` become parts of the time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Held {
-    /// Workers that are the class's own; `None` of a ratio.
+    /// The class's quota of workers; `None` for a ratio.
     pub quota: Option<f64>,
-    /// 1 if the delay is missed.
+    /// 1 if the promised delay is missed.
     pub missed: f64,
-    /// 1 if the ratio cannot be had at this load.
+    /// 1 if the promised ratio is not feasible at this load.
     pub infeasible: f64,
 }
 
 /// What the record keeps of the engine's status.
 #[derive(Clone, Debug)]
 pub struct Recorded {
-    /// By plant.
+    /// The status of each plant.
     pub plants: Vec<PlantStatus>,
-    /// By class, of those with promised response times.
+    /// For each class with promised response times, its number and status.
     pub responses: Vec<(usize, ResponseStatus)>,
 }
 
@@ -79,7 +79,7 @@ impl From<Status> for Recorded {
 /// A class in a stretch of time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ClassRow {
-    /// Mean m; NaN with a comparator.
+    /// The mean service level m; NaN with a comparator.
     pub service_level: f64,
     /// Requests that arrived.
     pub arrivals: u64,
@@ -87,17 +87,17 @@ pub struct ClassRow {
     pub completed: [u64; MAX_LEVELS + 1],
     /// Requests turned away, at arrival or after they waited.
     pub rejected: u64,
-    /// Decisions by reason, in the order of [`Reason::ALL`]. In observe mode: the reason that would have been.
+    /// Decisions by reason, in the order of [`Reason::ALL`]. In observe mode, the reason that would have applied.
     pub reasons: [u64; Reason::ALL.len()],
-    /// Ends by outcome, in the order of [`Outcome::ALL`]. Those turned away have none.
+    /// Ends by outcome, in the order of [`Outcome::ALL`]. Rejected requests have none.
     pub outcomes: [u64; Outcome::ALL.len()],
     /// Body bytes delivered.
     pub bytes: u64,
-    /// Response times of the completed: from arrival until the plant was free of them.
+    /// Response times of completed requests: from arrival until the plant was done with them.
     pub response: Histogram,
-    /// Requests of clients that were served another level than at their last request.
+    /// Requests whose client was served another level than at its last request.
     pub changes: u64,
-    /// How a promise of response times is held; `None` for a class without one, and with a comparator.
+    /// How far a promise of response times is kept; `None` for a class without one, and with a comparator.
     pub held: Option<Held>,
 }
 
@@ -128,7 +128,7 @@ impl ClassRow {
         self.outcomes[outcome as usize]
     }
 
-    /// Adds another's counts. m and what is held are averaged by time.
+    /// Adds another row's counts. m and `held` are averaged by time.
     pub fn merge(&mut self, other: &ClassRow, weights: [f64; 2]) {
         self.service_level = mean([self.service_level, other.service_level], weights);
         self.arrivals += other.arrivals;
@@ -182,20 +182,20 @@ pub(crate) struct Recorder {
     periods_per_row: u64,
     period: Duration,
     rows: Vec<Row>,
-    /// The row under way.
+    /// The row in progress.
     pub(crate) row: Row,
-    /// When the period under way ends.
+    /// When the present period ends.
     period_end: Instant,
-    /// Periods of the row under way that have ended.
+    /// Periods of the row in progress that have ended.
     periods: u64,
     servers: Vec<u32>,
     busy: Vec<Busy>,
-    /// `None` where there is one level, which no client changes.
+    /// `None` if there is only one level, so that no client changes it.
     levels: Option<LastLevels>,
 }
 
 impl Recorder {
-    /// For plants of so many servers, and so many classes whose sites have at most so many levels.
+    /// For plants with these numbers of servers, and this many classes whose sites have at most this many levels.
     pub(crate) fn new(period: Duration, servers: Vec<u32>, (classes, levels): (usize, usize)) -> Self {
         let busy = vec![Busy::default(); servers.len()];
         let mut recorder = Recorder {
@@ -222,12 +222,12 @@ impl Recorder {
         }
     }
 
-    /// When the period under way ends.
+    /// When the present period ends.
     pub(crate) fn due(&self) -> Instant {
         self.period_end
     }
 
-    /// A period has ended. True if its row has too: [`close`](Recorder::close) is to be called.
+    /// Ends a period. True if the row ends too: the caller must then call [`close`](Recorder::close).
     pub(crate) fn period(&mut self, level: impl Fn(u16) -> Option<f64>) -> bool {
         self.period_end += self.period;
         self.periods += 1;
@@ -237,7 +237,7 @@ impl Recorder {
         self.periods == self.periods_per_row
     }
 
-    /// A completed request's level.
+    /// Counts a completed request and its level.
     pub(crate) fn completed(&mut self, class: u16, client: u64, level: u8) {
         let row = &mut self.row.classes[usize::from(class)];
         row.completed[usize::from(level)] += 1;
@@ -289,7 +289,7 @@ impl Recorder {
         self.periods_per_row *= 2;
     }
 
-    /// The rows. What has begun and not ended is a shorter row.
+    /// The rows. The row in progress becomes a shorter one.
     pub(crate) fn finish(mut self, now: Instant, busy: &[Busy], known: Option<Recorded>) -> Vec<Row> {
         if now > self.row.from {
             self.close(now, busy, known);
@@ -298,9 +298,9 @@ impl Recorder {
     }
 }
 
-/// The last level of each client, as far as a table of fixed size remembers: two clients that fall on the same place
-/// forget each other. A place holds 12 bits of the client's number and, below them, its level: of two clients on one place
-/// one in four thousand is taken for the other, and in return the table stays in the processor's caches.
+/// The last level of each client, in a table of fixed size: two clients with the same entry overwrite each other. An entry
+/// holds 12 bits of the client's number and, below them, its level. If two clients share an entry, one in four thousand is
+/// taken for the other; in return the table stays in the processor's caches.
 struct LastLevels(Vec<u16>);
 
 const _: () = assert!(MAX_LEVELS < 1 << LastLevels::LEVEL_BITS, "a level has its bits");
@@ -315,7 +315,8 @@ impl LastLevels {
 
     /// Whether the client's level was another one at its last request.
     fn changed(&mut self, client: u64, level: u8) -> bool {
-        // The client's number is a hash already. Its lowest 16 bits are its place, the 12 above them distinguish it.
+        // The client's number is a hash already. Its lowest 16 bits are the index of its entry; the 12 above them tell clients
+        // apart.
         let now = ((client >> 16) as u16) << Self::LEVEL_BITS | u16::from(level);
         let last = std::mem::replace(&mut self.0[client as usize % Self::PLACES], now);
         last != now && last >> Self::LEVEL_BITS == now >> Self::LEVEL_BITS && last != 0

@@ -1,34 +1,34 @@
-//! A request as it arrives: what a gateway sees of it, and the truth that only the server knows.
+//! A request as it arrives: what a gateway sees of it, and the true cost that only the server knows.
 
 use plimsoll_core::request::RequestView;
 use plimsoll_core::time::Duration;
 use std::net::{IpAddr, Ipv4Addr};
 
-/// A request. One value is reused for many: a source fills it in again.
+/// A request. One value is used again for many: a source overwrites it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {
     /// The method as sent.
     pub method: String,
-    /// Without port; empty where the request names none.
+    /// The host without port; empty if the request names none.
     pub host: String,
-    /// Without query.
+    /// The path without query.
     pub path: String,
-    /// Without its question mark; empty where there is none.
+    /// The query without its question mark; empty if there is none.
     pub query: String,
     /// Request headers.
     pub headers: Vec<(String, String)>,
-    /// The client's address; for a name in a log, one made from it.
+    /// The client's address; for a name in a log, an address made from the name.
     pub client: IpAddr,
     /// Body bytes of the response at full quality.
     pub bytes: u64,
-    /// One worker's mean time at full quality, where it is not what the server takes for these bytes.
+    /// One worker's mean service time at full quality, if it differs from what the server takes for these bytes.
     pub service: Option<Duration>,
-    /// What the time is multiplied by, drawn by its law: mean 1. Drawn here, not at the server, so that two runs on the
-    /// same arrivals meet the same work. `None`: draw by the server's law.
+    /// The factor on the service time, drawn from its law with mean 1. It is drawn here and not at the server, so that two runs
+    /// on the same arrivals meet the same work. `None`: it is drawn from the server's law.
     pub work: Option<f64>,
-    /// How many more files of its page its user asks for after the answer, of a user that waits for it; `None`: it does not.
+    /// How many more files of its page the user asks for after the answer; `None` if its users do not wait for answers.
     pub files_left: Option<u32>,
-    /// Which page of its stream it is of; its host may be the default one besides.
+    /// The index in its stream of the page that the request was made from. Its host may since have been set to the default one.
     pub(crate) page: Option<usize>,
 }
 
@@ -51,7 +51,7 @@ impl Default for Request {
 }
 
 impl Request {
-    /// Makes this request equal to another in its own memory.
+    /// Copies another request into this one, using its buffers again.
     pub(crate) fn copy_from(&mut self, other: &Request) {
         set(&mut self.method, &other.method);
         set(&mut self.host, &other.host);
@@ -68,10 +68,10 @@ impl Request {
     }
 }
 
-/// Makes one string equal to another in its own memory.
+/// Copies one string into another, using its buffer again.
 pub(crate) fn set(to: &mut String, from: &str) {
-    // A string that never had text has a dangling pointer. Comparing zero bytes there makes a processor whose `memcmp`
-    // reads under a mask (AVX-512) ask its microcode whether the read may fault, which takes 160 ns.
+    // A string that never had text has a dangling pointer. If zero bytes are compared there, a processor whose `memcmp` reads
+    // under a mask (AVX-512) asks its microcode whether the read may fault, which takes 160 ns.
     let both_empty = to.is_empty() && from.is_empty();
     if !both_empty && to != from {
         to.clear();

@@ -1,7 +1,7 @@
-//! What a request takes of its plant at its level.
+//! What a request takes of its plant at its level of service.
 //!
-//! At full quality a request takes its own service time, or the server's fixed part and its part for each byte. At
-//! another level it takes the share that the workload gives, or, where it gives none, what the server takes for fewer
+//! At full quality a request takes its own service time, or else the server's fixed part and its part for each byte. At another
+//! level it takes the share of that which the workload gives, or, if the workload gives none, what the server takes for fewer
 //! bytes.
 
 use crate::distribution::Distribution;
@@ -31,9 +31,9 @@ struct Site {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct FullService {
     pub(crate) bytes: u64,
-    /// The request's own mean time, where it is not what the server takes for these bytes.
+    /// The request's own mean time, if it differs from what the server takes for these bytes.
     pub(crate) service: Option<Duration>,
-    /// What the mean is multiplied by.
+    /// The factor on the mean, drawn from its law.
     pub(crate) factor: f64,
 }
 
@@ -43,7 +43,7 @@ impl FullService {
     }
 }
 
-/// What is known before a run about all its requests.
+/// What is known before a run about the service of all its requests.
 pub(crate) struct ServicePlan {
     plants: Vec<Costs>,
     sites: Vec<Site>,
@@ -69,7 +69,7 @@ impl ServicePlan {
         self.plants[self.sites[usize::from(site)].plant].law.draw(random)
     }
 
-    /// Whether it is less than the full quality.
+    /// Whether a level is lower than full quality.
     pub(crate) fn is_degraded(&self, site: u16, level: u8) -> bool {
         usize::from(level) < self.sites[usize::from(site)].versions.len()
     }
@@ -80,7 +80,7 @@ impl ServicePlan {
         (*plant, versions.len() as u8)
     }
 
-    /// What a request that starts takes.
+    /// The work of a request that starts.
     pub(crate) fn work(&self, site: u16, start: Start, full: FullService) -> Work {
         let version = self.sites[usize::from(site)].versions[usize::from(start.level) - 1];
         let plant = &self.plants[start.plant];
@@ -91,7 +91,7 @@ impl ServicePlan {
             (None, Some(cost)) => (plant.fixed_ns + plant.per_byte_ns * full_bytes) * cost,
             (None, None) => plant.fixed_ns + plant.per_byte_ns * bytes,
         };
-        // A cast saturates: a service without an end stays one.
+        // The cast saturates, so a service that never ends stays one.
         Work { service: Duration::from_nanos((mean_ns * full.factor) as u64), bytes: bytes as u64 }
     }
 }

@@ -1,4 +1,4 @@
-//! How a response to a step is judged: when it settled, how far it overshot, how it holds.
+//! Judges the response to a step: when it settled, how far it overshot, how well it holds.
 
 /// The first period from which every running mean of `window` periods stays within `tolerance` of `set_point`; `None`
 /// if the run ends before it does.
@@ -10,7 +10,7 @@ pub fn settled_after(utilization: &[f64], set_point: f64, tolerance: f64, window
     (settled + window <= utilization.len()).then_some(settled)
 }
 
-/// The mean; zero of nothing.
+/// The mean; zero for an empty slice.
 pub fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len().max(1) as f64
 }

@@ -1,7 +1,7 @@
 //! What a simulation is given besides the promises, as plain data: arrivals, clients, and the truth about servers.
 //!
-//! The gateway under test sees none of the truth: it learns from what it serves, as in life. Times of service are one
-//! worker's, alone; shapes of distributions stand apart from their means ([`Law`]), so that a mean can move and the
+//! The gateway under test sees none of this truth: it learns from what it serves, as in production. Service times are those of
+//! one worker alone. The shape of a distribution is given apart from its mean ([`Law`]), so that the mean can change and the
 //! shape stay.
 
 mod simple;
@@ -15,14 +15,14 @@ use std::sync::Arc;
 /// Everything outside the gateway.
 #[derive(Clone, Debug, Default)]
 pub struct Workload {
-    /// What arrives. All together, in order of time.
+    /// The streams of requests, merged in order of time.
     pub streams: Vec<Stream>,
     /// The true servers: one for each of [`Promises::plants`](plimsoll_core::promises::Promises::plants).
     pub plants: Vec<Plant>,
-    /// What a request takes at levels 1..=M of each site, relative to the full one: one list per site. A site without
-    /// a list is served at full cost at every level.
+    /// The cost of a request at levels 1..=M of each site, relative to the full one: one list per site. A site without a list
+    /// is served at full cost at every level.
     pub versions: Vec<Vec<Version>>,
-    /// The host of requests that name none, as those of a log in the Common format. Empty: they name none.
+    /// The host of requests that name none, such as those of a log in the Common format. Empty: they keep no host.
     pub default_host: String,
     /// The end of the run. `None`: the run ends when the streams have ended and no request is under way.
     pub duration: Option<Duration>,
@@ -33,20 +33,20 @@ pub struct Workload {
 pub struct Stream {
     /// A name for messages.
     pub name: String,
-    /// When they come.
+    /// When the requests come.
     pub arrivals: Arrivals,
-    /// What they ask for. A log brings its own.
+    /// What the requests ask for. A log brings its own.
     pub content: Content,
     /// The clients that ask. A log brings its own.
     pub clients: Clients,
-    /// A client leaves when it has waited this long without its answer.
+    /// How long a client waits for its answer before it leaves; `None`: it never leaves.
     pub patience: Option<Duration>,
-    /// A client that was turned away, failed or lost its patience tries again.
+    /// How clients retry that were rejected, failed or lost their patience; `None`: they do not.
     pub retry: Option<Retry>,
 }
 
 impl Stream {
-    /// Whether its users wait for their answers: then what comes depends on what became of the requests before.
+    /// Whether users wait for their answers, so that later requests depend on what became of earlier ones.
     pub(crate) fn waits(&self) -> bool {
         matches!(self.arrivals, Arrivals::Process { process: Process::Surge { waits: true, .. }, .. })
     }
@@ -55,21 +55,21 @@ impl Stream {
 /// When requests come.
 #[derive(Clone, Debug)]
 pub enum Arrivals {
-    /// A random process around a rate that may change.
+    /// A random process with a rate that may change.
     Process {
-        /// How they vary around the rate.
+        /// How arrivals vary around the rate.
         process: Process,
-        /// The rate, in order of time. Nothing comes before the first phase.
+        /// The rate, in order of time. No request comes before the first phase.
         rate: Vec<Phase>,
     },
-    /// Numbers of requests per interval, one a line (a number alone, or the last column of a CSV), spread evenly at
-    /// random within each.
+    /// Numbers of requests per interval, one a line (a number alone, or the last column of a CSV), spread uniformly at random
+    /// within each interval.
     Counts {
         /// The lines.
         input: Input,
         /// The length of an interval before `replay`'s speed.
         every: Duration,
-        /// How fast, how many times.
+        /// The speed and the number of copies.
         replay: Replay,
     },
     /// An access log.
@@ -78,9 +78,9 @@ pub enum Arrivals {
         input: Input,
         /// The format of the lines.
         format: LogFormat,
-        /// What else is to be known of it.
+        /// How the log is read.
         options: LogOptions,
-        /// How fast, how many times.
+        /// The speed and the number of copies.
         replay: Replay,
     },
 }
@@ -88,14 +88,14 @@ pub enum Arrivals {
 /// How arrivals vary around their rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Process {
-    /// Independent of each other.
+    /// Independent arrivals.
     #[default]
     Poisson,
     /// Requests at equal distances.
     Deterministic,
     /// Independent intervals with a heavy tail, P(X > x) ~ x^-shape.
     Pareto {
-        /// Above 1, or there is no mean; at 2 and below there is no variance.
+        /// Above 1, because otherwise there is no mean; at 2 and below there is no variance.
         shape: f64,
     },
     /// Many sources that are on and off for times with heavy tails: their sum is self-similar (QM 2.2's traffic;
@@ -103,15 +103,16 @@ pub enum Process {
     SelfSimilar {
         /// H in (0.5, 1): the tails' shape is 3 - 2 H.
         hurst: f64,
-        /// How many.
+        /// How many sources there are.
         sources: u32,
     },
     /// The users of SURGE (Barford and Crovella 1998): pages of several files, and times between requests with heavy tails.
     Surge {
-        /// How many user equivalents. Their times are scaled to the rate; 0.27 requests a second each are SURGE's own.
+        /// How many user equivalents there are. Their times are scaled to the rate; SURGE's own rate is 0.27 requests a second
+        /// for each.
         users: u32,
-        /// A user waits for its answer before its next request, as in SURGE: so many come as the rate says if every answer
-        /// comes at once. Otherwise times do not depend on the answers, as the paper QM changed it.
+        /// Whether a user waits for its answer before its next request, as in SURGE; then the rate is reached only if answers
+        /// take no time. Otherwise times do not depend on the answers, as the paper QM changed it.
         waits: bool,
     },
     /// Two states in turn, each Poisson (a Markov-modulated process). The rate given is the mean over both.
@@ -139,9 +140,9 @@ pub struct Phase {
 /// How recorded traffic is replayed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Replay {
-    /// Time passes so many times as fast.
+    /// Recorded seconds that pass in one second of the run.
     pub speed: f64,
-    /// Each request comes so many times, from as many clients; a fraction is drawn by chance.
+    /// Copies of each request, each from a client of its own; a fraction is the probability of one more.
     pub scale: f64,
 }
 
@@ -163,59 +164,59 @@ pub enum Input {
 /// The format of an access log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum LogFormat {
-    /// What the first lines look like.
+    /// The format that the first lines look like.
     #[default]
     Auto,
     /// Common or Combined, as Apache and nginx write by default.
     Common,
     /// HAProxy's own (`option httplog`).
     Haproxy,
-    /// A JSON object a line.
+    /// One JSON object a line.
     Json(Box<JsonFields>),
 }
 
 /// How a log is read.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LogOptions {
-    /// All lines are sorted by time before the first is simulated. Otherwise those are put in place that are less than a
-    /// minute late.
+    /// Whether all lines are sorted by time before the first is simulated. Otherwise only lines that are less than a minute
+    /// late are put in their place.
     pub sort: bool,
-    /// Which times of its lines count.
+    /// Which of the lines' times are used.
     pub times: LogTimes,
-    /// The mean (s) of these times, where they only weigh requests against each other: each then takes of the server its own
-    /// time over this mean, times what the server takes. `None`: the times themselves are what requests take.
+    /// The mean (s) of these times, if they only weigh requests against each other: each request then takes what the server
+    /// takes, times its own time over this mean. `None`: the times themselves are the service times.
     pub weigh_by: Option<f64>,
-    /// What the levels take that the gateway's own log names: a line's figures are of the level that was served.
+    /// The costs of the levels that the gateway's own log names; a line's figures are those of the level that was served.
     pub levels: Vec<LoggedLevel>,
 }
 
-/// Which times of a log's lines count.
+/// Which times of a log's lines are used.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum LogTimes {
-    /// Those that are the server's own.
+    /// The server's own times.
     #[default]
     Own,
-    /// Those too that are only a bound, since they contain waiting and the client's own slowness.
+    /// Also times that are only an upper bound, since they include waiting and the client's own slowness.
     Bounds,
-    /// None.
+    /// No times.
     Ignored,
-    /// This field, whatever it looks like.
+    /// The times in this field, whatever it looks like.
     Field(TimeField),
 }
 
-/// A field of a log's lines that is a time.
+/// A field of a log's lines that holds a time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TimeField {
-    /// Where it stands.
+    /// Where the field stands.
     pub place: FieldPlace,
-    /// Its unit; `None`: microseconds if it is whole and large, else seconds.
+    /// The field's unit; `None`: microseconds if the number is whole and large, else seconds.
     pub unit: Option<TimeUnit>,
 }
 
 /// Where a field stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FieldPlace {
-    /// The n-th, from 1, behind the Common or Combined format's own.
+    /// The n-th field, from 1, behind the Common or Combined format's own.
     Number(usize),
     /// The field with this name: of a JSON object, or in `name=value`.
     Name(String),
@@ -235,7 +236,7 @@ pub enum TimeUnit {
 }
 
 impl TimeUnit {
-    /// One of it in seconds.
+    /// The length of one unit in seconds.
     pub fn seconds(self) -> f64 {
         match self {
             TimeUnit::Seconds => 1.0,
@@ -246,11 +247,11 @@ impl TimeUnit {
     }
 }
 
-/// Names of the fields of JSON lines. Several names are alternatives: the first that is there. An empty list stands
-/// for the names in common use.
+/// Names of the fields of JSON lines. If there are several names, the first that a line has counts. An empty list stands for
+/// the names in common use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct JsonFields {
-    /// When: seconds or milliseconds since 1970, RFC 3339, or as in the Common format.
+    /// The time stamp: seconds or milliseconds since 1970, RFC 3339, or as in the Common format.
     pub time: Vec<String>,
     /// The client's address or name.
     pub client: Vec<String>,
@@ -266,7 +267,7 @@ pub struct JsonFields {
     pub bytes: Vec<String>,
     /// The response's status.
     pub status: Vec<String>,
-    /// What the server took for it, in seconds (a number or text): its true service time at full quality.
+    /// The service time of the request in seconds (a number or text), taken as its true service time at full quality.
     pub service: Vec<String>,
 }
 
@@ -282,7 +283,7 @@ pub enum Content {
 /// A page, or a kind of pages.
 #[derive(Clone, Debug)]
 pub struct Page {
-    /// `GET`, mostly.
+    /// The method, mostly `GET`.
     pub method: String,
     /// The host asked for; may be empty.
     pub host: String,
@@ -294,11 +295,11 @@ pub struct Page {
     pub weight: f64,
     /// Mean body bytes of a full response.
     pub bytes: f64,
-    /// How bytes vary around it.
+    /// How bytes vary around their mean.
     pub bytes_law: Law,
-    /// The page's own mean service time at full quality, where it is not the server's fixed and per-byte part.
+    /// The page's own mean service time at full quality, if it differs from the server's fixed and per-byte part.
     pub service: Option<Duration>,
-    /// How its service time varies, where it is not as the server says.
+    /// How the page's service time varies, if it differs from the server's law.
     pub service_law: Option<Law>,
 }
 
@@ -310,7 +311,7 @@ pub enum Law {
     Deterministic,
     /// Exponential.
     Exponential,
-    /// Pareto's between two bounds.
+    /// Pareto between two bounds.
     BoundedPareto {
         /// alpha > 0; the smaller, the heavier the tail.
         shape: f64,
@@ -329,22 +330,22 @@ pub enum Law {
 /// The clients of a stream.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Clients {
-    /// How many share the stream. At least 1.
+    /// How many clients share the stream; at least 1.
     pub count: u32,
-    /// How unevenly: 1 is evenly; at 2 the first quarter of them sends half of the requests.
+    /// How unevenly the clients send: 1 is evenly; at 2 the first quarter of them sends half of the requests.
     pub skew: f64,
-    /// The first one's address as a number; the others follow. Streams with the same one share their clients.
+    /// The first client's address as a number; the others follow. Streams with the same first address share their clients.
     pub first_address: u32,
 }
 
-/// Trying again.
+/// How a client retries.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Retry {
-    /// How long after the refusal, on average (exponential, so that retries do not come in step).
+    /// How long after the refusal the retry comes, on average (exponential, so that retries do not come in step).
     pub after: Duration,
-    /// Whether a client that was turned away comes when the answer's `Retry-After` says, instead.
+    /// Whether a rejected client retries when the answer's `Retry-After` says instead.
     pub obeys: bool,
-    /// How many times at most.
+    /// The most retries of a request.
     pub most: u32,
 }
 
@@ -355,7 +356,7 @@ pub struct Plant {
     pub discipline: Discipline,
     /// The most requests that wait in its listen queue.
     pub listen_queue: usize,
-    /// What becomes of one more.
+    /// What becomes of a request that finds the listen queue full.
     pub full_queue: FullQueue,
     /// The fixed part of a request's service, one worker's time.
     pub service: Duration,
@@ -365,16 +366,16 @@ pub struct Plant {
     pub law: Law,
     /// The server's network link, which a response passes after its service, shared by all responses [bytes/s].
     pub link: Option<f64>,
-    /// c: what a rejection takes of a worker, where the gateway shares its machine.
+    /// The cost c of a rejection on one worker, if the gateway shares the server's machine.
     pub rejection: Duration,
-    /// The part of a worker's time in which it uses a processor of its machine; 1: all of it. Otherwise a rejection takes of
-    /// the processors alone, which have as much time as all workers have.
+    /// The part of a worker's time in which it uses a processor of its machine; 1: all of it. If it is below 1, a rejection
+    /// takes time only of the processors, which have as much time as all workers have.
     pub processor: f64,
     /// T_f: what a request takes of a worker if its client left before service began (UC 7.5).
     pub failure: Duration,
     /// What goes wrong, and when.
     pub faults: Vec<Fault>,
-    /// It reports its own utilization (as ORCA's `endpoint-load-metrics` would).
+    /// Whether the server reports its own utilization (as ORCA's `endpoint-load-metrics` would).
     pub reports: bool,
 }
 
@@ -404,8 +405,8 @@ pub enum FullQueue {
     /// It is refused at once.
     #[default]
     Refuses,
-    /// The server does not answer its connection, as Linux does not. It is tried again 1, 3, 7 seconds after the first time and
-    /// so on, and given up after this time.
+    /// The server does not answer the connection, as Linux does not. The client tries again 1, 3, 7 seconds after the first
+    /// attempt and so on, and gives up after this time.
     Drops(Duration),
 }
 
@@ -424,7 +425,7 @@ pub enum Discipline {
 }
 
 impl Discipline {
-    /// Workers or cores, s: the most service that is done at once.
+    /// The number of workers or cores, s: the most jobs that are served at full speed at once.
     pub fn servers(self) -> u32 {
         match self {
             Discipline::Workers(servers) | Discipline::Sharing { cores: servers, .. } => servers,
@@ -432,10 +433,10 @@ impl Discipline {
     }
 }
 
-/// A level of service, as it truly is.
+/// The true cost of a level of service.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Version {
-    /// Service time relative to the full version. `None`: what the server takes for the level's bytes.
+    /// Service time relative to the full version. `None`: the server's time for the level's bytes.
     pub cost: Option<f64>,
     /// Body bytes relative to the full version.
     pub bytes: f64,

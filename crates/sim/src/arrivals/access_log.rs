@@ -16,10 +16,10 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::ControlFlow;
 use std::{io, slice};
 
-/// A log that is read.
+/// An access log that is being read.
 pub(super) struct AccessLog {
     text: Text,
-    /// The first lines, which show where times are.
+    /// The first lines of the log, which show where a line keeps its request's time.
     head: VecDeque<(Vec<u8>, Piece)>,
     line: Vec<u8>,
     reader: LineReader,
@@ -27,7 +27,7 @@ pub(super) struct AccessLog {
     pub(super) notes: LogNotes,
 }
 
-/// How far a log that is to be sorted is.
+/// How far the sorting of a log has come.
 enum SortProgress {
     NotWanted,
     Wanted,
@@ -35,7 +35,7 @@ enum SortProgress {
 }
 
 impl AccessLog {
-    /// Opens it.
+    /// Opens the log.
     ///
     /// # Errors
     /// The file cannot be opened or read.
@@ -52,7 +52,7 @@ impl AccessLog {
         Ok(log)
     }
 
-    /// Looks at the first lines for their times.
+    /// Reads ahead the first lines to find the field that holds a request's time.
     fn look_ahead(&mut self, options: &LogOptions) -> io::Result<()> {
         while self.head.len() < PROBE {
             let mut line = Vec::new();
@@ -68,7 +68,7 @@ impl AccessLog {
         self.reader.tail_time = times::find(&tails, &options.times);
         let objects: Vec<Value> = lines.iter().filter_map(|line| json_format::object(line)).collect();
         self.reader.times.settle(&objects);
-        // A log may begin with requests that were turned away: what the first served ones took is known to them.
+        // A log may begin with rejected requests: reading the first lines once teaches the reader what a served request takes.
         let mut record = Record::default();
         for line in &lines {
             let _ = self.reader.understand(line.as_bytes(), &mut record);
@@ -93,7 +93,7 @@ impl AccessLog {
         }
         let SortProgress::Sorted(sorted) = &mut self.progress else { return self.read_next(record) };
         while sorted.line(&mut self.line)? {
-            // It was understood before.
+            // A sorted line was understood when it was read for sorting.
             if matches!(self.reader.understand(&self.line, record), Ok(LineFound::Request(_))) {
                 return Ok(true);
             }
@@ -159,7 +159,7 @@ impl AccessLog {
         }
     }
 
-    /// How much of it was read, in [0, 1].
+    /// How much of the log was read, in [0, 1].
     pub(super) fn progress(&self) -> Option<f64> {
         match &self.progress {
             SortProgress::NotWanted => self.text.progress(),
@@ -199,28 +199,28 @@ impl AccessLog {
     }
 }
 
-/// What a line turned out to be.
+/// What a line of the log turned out to be.
 enum LineFound {
-    /// It is empty.
+    /// The line is empty.
     Nothing,
-    /// A log of this format, the gateway's own or HAProxy's, says that its request, which was answered with this status, was
-    /// no load.
+    /// The log, the gateway's own or HAProxy's, says that the line's request was no load; with the log's format and the status
+    /// that answered the request.
     NoLoad(FoundFormat, u16),
-    /// A request, in a line of this format.
+    /// A request, with the format of its line.
     Request(FoundFormat),
 }
 
-/// Reads single lines: what is known of their format.
+/// Reads single lines, and keeps what is known of their format.
 struct LineReader {
     format: LogFormat,
-    /// With the names in common use where none are given.
+    /// The fields' names: those that the user gave, else those in common use.
     fields: JsonFields,
     times: TimeNames,
-    /// The number of the name that the last JSON line had.
+    /// The index in `times` of the name under which the last JSON line had its time.
     json_time: Option<usize>,
-    /// A time of the last JSON line that is hardly in the log's unit.
+    /// The time of the last JSON line, if it is hardly in the log's unit.
     odd_time: Option<f64>,
-    /// The time behind the Common or Combined format's own fields.
+    /// The field behind the Common or Combined format's own that holds the time.
     tail_time: Option<FoundTimes>,
     haproxy_timer: Option<HaproxyTimer>,
     own: OwnLog,
@@ -244,7 +244,7 @@ impl LineReader {
         }
     }
 
-    /// Where the time of the last line was.
+    /// Which field held the time of the last line.
     fn found_times(&self) -> Option<FoundTimes> {
         if self.format == LogFormat::Haproxy {
             return self.haproxy_timer.map(HaproxyTimer::found);
@@ -253,10 +253,10 @@ impl LineReader {
         json.or_else(|| self.tail_time.clone())
     }
 
-    /// Reads one line in the format that is known, or in the one that it looks like; an empty one is none. The first line
-    /// that is understood determines the format of all.
+    /// Reads one line in the log's format. Until a line is understood, the format is the one that the line looks like; the
+    /// first line that is understood fixes it for the whole log.
     fn understand(&mut self, line: &[u8], record: &mut Record) -> Result<LineFound, Cow<'static, str>> {
-        // Nearly all lines are UTF-8, which is quicker to see than to repair.
+        // Nearly all lines are valid UTF-8, and to check a line is faster than to repair it.
         let text = str::from_utf8(line).map_or_else(|_| String::from_utf8_lossy(line), Cow::Borrowed);
         let text = text.trim_start_matches('\u{feff}').trim();
         if text.is_empty() {
@@ -298,7 +298,7 @@ impl LineReader {
 
     fn json(&mut self, text: &str, record: &mut Record) -> Result<LineFound, Cow<'static, str>> {
         let object = serde_json::from_str(text).map_err(|error| format!("not JSON: {error}"))?;
-        // A field that the first lines lack.
+        // The first lines lack this field, so this line settles its unit.
         self.times.settle(slice::from_ref(&object));
         let parsed = json_format::parse(&object, &self.fields, &self.times);
         if let Some(status) = no_load(&object, parsed.is_err()) {
@@ -322,8 +322,7 @@ impl LineReader {
     }
 }
 
-/// Counts the `GET` requests for each path of a log, without its query, as it stands there. What could not be
-/// understood is in the notes.
+/// Counts a log's `GET` requests by path, without the query. The notes say which lines could not be understood.
 ///
 /// # Errors
 /// The log cannot be read, or none of its lines is one of an access log.
@@ -341,11 +340,10 @@ pub fn views(log: &Input) -> io::Result<(BTreeMap<String, u64>, LogNotes)> {
     Ok((views, log.notes))
 }
 
-/// The body bytes of the response that this line of an access log is about: Common, Combined, or a JSON object with the
-/// names in common use.
+/// The body bytes of the response in a line of an access log: Common, Combined, or a JSON object with the names in common use.
 ///
 /// # Errors
-/// Why it is no such line.
+/// Why the text is no such line.
 pub fn logged_bytes(line: &str) -> Result<u64, Cow<'static, str>> {
     if !line.starts_with('{') {
         return Ok(common_format::parse(line)?.entry.bytes);
@@ -356,27 +354,29 @@ pub fn logged_bytes(line: &str) -> Result<u64, Cow<'static, str>> {
     Ok(json_format::parse(&object, &fields, &no_times)?.0.bytes)
 }
 
-/// Lines between two looks of a watcher.
+/// Lines between two calls of `watch`.
 const LOOK: u64 = 1 << 14;
 
 /// What the times of a log show.
 #[derive(Clone, Debug, Default)]
 pub struct LoggedTimes {
-    /// Lines that were looked at.
+    /// Lines that were read.
     pub lines: u64,
-    /// Those of them with a time.
+    /// Lines that have a time.
     pub timed: u64,
-    /// The mean of these times (s); 0 where there are none.
+    /// The mean of the times (s); 0 if no line has one.
     pub mean: f64,
-    /// Which field they are.
+    /// The field that holds the times.
     pub field: Option<FoundTimes>,
-    /// Where the user names the field: those in which the first lines have a number.
+    /// If the user names a field: the fields in which the first lines have a number.
     pub known_fields: BTreeSet<String>,
-    /// What each of the levels of the options takes beside its site's highest, where lines of both show it.
+    /// For each level in the options, its service time relative to its site's highest level, if enough lines of both have a
+    /// time.
     pub level_shares: Vec<Option<f64>>,
 }
 
-/// Learns the times of a log from all of its lines, or from those before `watch`, which is given how much was read, breaks off.
+/// Learns the times of a log from its lines: from all, or, if `watch` breaks off, from those before. `watch` gets the part
+/// read.
 ///
 /// # Errors
 /// The log cannot be read, or none of its lines is one of an access log.

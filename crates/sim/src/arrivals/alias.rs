@@ -7,12 +7,12 @@ use plimsoll_core::random::Random;
 
 /// Outcomes 0..n with their shares.
 pub(super) struct Alias {
-    /// The share of the column that belongs to its own outcome, in 0..=1, and the outcome that has the rest.
+    /// For each column, the share (0..=1) that belongs to the outcome of the same number, and the outcome that has the rest.
     columns: Vec<(f64, u32)>,
 }
 
 impl Alias {
-    /// Weights relative to each other. Those that are not above zero never come, unless none is: then all are equal.
+    /// Weights are relative. An outcome whose weight is not above zero is never drawn; if no weight is, all are equally likely.
     pub(super) fn new(weights: &[f64]) -> Self {
         let count = weights.len() as f64;
         let weight = |weight: &f64| if weight.is_finite() { weight.max(0.0) } else { 0.0 };
@@ -30,7 +30,7 @@ impl Alias {
                 narrow.push(rich);
             }
         }
-        // What is left is full but for rounding.
+        // Columns that are left are full, but for rounding.
         for column in narrow.into_iter().chain(wide) {
             columns[column].0 = 1.0;
         }

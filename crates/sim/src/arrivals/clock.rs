@@ -1,15 +1,15 @@
-//! The time of a log, made to go on: from its stamps to microseconds since its first line, never backwards.
+//! Turns the stamps of a log into microseconds since its first line that never go backwards.
 //!
-//! - Servers write a line when a request ends, so that small steps back are usual: such a line is put back in its place
+//! - Servers write a line when a request ends, so small steps back are usual: such a line is put back in its place
 //!   (`window.rs`).
 //! - A gap of more than [`GAP`] is cut to that: a night in which nothing happened need not be simulated.
 //! - A clock that went back for good (two logs in one file, a rotated one after its successor) is moved, so that time
 //!   goes on.
 //!
-//! A line more than [`BACK`] behind or [`GAP`] ahead may be the first of many, or one with an absurd stamp that must not
-//! move the others. So it is held until the next lines decide: ahead, one more like it is believed (a quiet server's lines
-//! are all far apart); behind, [`RUN`] more. Held lines that were not confirmed ahead come at the latest time, behind as
-//! early as they still can. Memory is constant: at most `RUN + 1` lines are held, and as many as the window takes.
+//! A line more than [`BACK`] behind or [`GAP`] ahead may be the first of many, or a stray with an absurd stamp that must not
+//! move the others. So the line is held until later lines decide. A line ahead is believed if one more like it follows (a quiet
+//! server's lines are all far apart); a line behind, if [`RUN`] more do. Strays ahead get the latest time so far; strays behind
+//! come as early as they still can. Memory is constant: at most `RUN + 1` lines are held, besides those in the window.
 
 use super::LogNotes;
 use super::window::{Placed, ReorderWindow, WINDOW};
@@ -38,10 +38,10 @@ enum Deviation {
 
 /// Puts lines in order of time.
 pub(super) struct Clock<T> {
-    /// What is subtracted from stamps; `None` before the first.
+    /// What is subtracted from stamps; `None` before the first line.
     offset: Option<i64>,
     latest: i64,
-    /// All ahead, or all behind.
+    /// Held lines are either all ahead or all behind.
     held: VecDeque<Line<T>>,
     window: ReorderWindow<T>,
     /// The time of the first line that went out, from which times count; `None` before.
@@ -57,7 +57,7 @@ impl<T: Ord> Clock<T> {
     pub(super) fn pop(&mut self, notes: &mut LogNotes) -> Option<(i64, T)> {
         let (time, item) = self.window.pop()?;
         let origin = *self.origin.get_or_insert_with(|| {
-            // The line that was read first need not be the first in time.
+            // The line that was read first need not be the earliest.
             notes.began = notes.began.map(|began| began.saturating_add(time));
             time
         });
@@ -69,10 +69,10 @@ impl<T: Ord> Clock<T> {
         self.take(Line { stamp, number: notes.lines, item }, notes);
     }
 
-    /// There are no more lines.
+    /// Says that no more lines come.
     pub(super) fn end(&mut self, notes: &mut LogNotes) {
         match self.held.front().map(|first| self.place(first.stamp)) {
-            // The last line after a long gap.
+            // The last line of a log is believed even if it comes after a long gap.
             Some(Deviation::Ahead) => self.believe(notes),
             _ => self.give_up(notes),
         }
@@ -93,7 +93,7 @@ impl<T: Ord> Clock<T> {
         }
     }
 
-    /// The held lines are right: the clock moves so that the first of them is near, and the others follow it.
+    /// Accepts the held lines: the clock moves so that the first of them is near the others, and the rest follow it.
     fn believe(&mut self, notes: &mut LogNotes) {
         let held = std::mem::take(&mut self.held);
         if let Some(first) = held.front() {
@@ -108,13 +108,13 @@ impl<T: Ord> Clock<T> {
             }
             self.offset = self.offset.map(|offset| offset.saturating_add(moved));
         }
-        // One line fewer than before can be held again, so that the recursion ends.
+        // The first line is near now, so fewer lines are held again and the recursion ends.
         for line in held {
             self.take(line, notes);
         }
     }
 
-    /// The held lines are strays: they come at the latest time.
+    /// Treats the held lines as strays: those ahead come at the latest time, those behind as early as they still can.
     fn give_up(&mut self, notes: &mut LogNotes) {
         while let Some(line) = self.held.pop_front() {
             if self.place(line.stamp) == Deviation::Ahead {
@@ -153,7 +153,7 @@ impl<T: Ord> Clock<T> {
         }
     }
 
-    /// Since the first line.
+    /// The time since the first line.
     fn time(&self, stamp: i64) -> i64 {
         self.offset.map_or(0, |offset| stamp.saturating_sub(offset))
     }

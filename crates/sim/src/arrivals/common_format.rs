@@ -17,13 +17,13 @@ use std::net::IpAddr;
 /// A line of the Common format, for messages.
 pub(super) const COMMON: &str =
     r#"203.0.113.7 - - [01/Aug/1995:00:00:01 -0400] "GET /index.html HTTP/1.0" 200 1713"#;
-/// What a line of the Combined format has besides.
+/// What a line of the Combined format has beyond one of the Common format.
 pub(super) const COMBINED: &str = r#" "https://example.org/" "Mozilla/5.0""#;
 
 /// A line that was read.
 pub(super) struct CommonLine<'a> {
     pub(super) entry: Entry<'a>,
-    /// Whether it is a Combined one.
+    /// Whether the line is of the Combined format.
     pub(super) combined: bool,
     /// What follows the format's own fields.
     pub(super) tail: &'a str,
@@ -44,7 +44,7 @@ pub(super) fn parse(line: &str) -> Result<CommonLine<'_>, &'static str> {
     };
     let rest = rest.trim_start();
     let combined = rest.starts_with('"');
-    // Texts behind the bytes are referer and agent.
+    // The quoted texts behind the bytes are the referer and the agent.
     let tail = skip_text(skip_text(rest));
     let entry = Entry { stamp, client, method, host, target, bytes, service: None, own: None };
     Ok(CommonLine { entry, combined, tail })
@@ -56,12 +56,12 @@ fn split_word(text: &str) -> (&str, &str) {
     text.split_at(text.find(char::is_whitespace).unwrap_or(text.len()))
 }
 
-/// What follows a text in quotes, if one stands here.
+/// What follows a quoted text if the line goes on with one; otherwise the text itself.
 fn skip_text(text: &str) -> &str {
     text.trim_start().strip_prefix('"').map_or(text, |quoted| skip_quoted(quoted).1)
 }
 
-/// The first brackets with a time in them: a user's name may have brackets too.
+/// Splits at the first brackets that hold a time, because a user's name may have brackets too.
 fn split_time(line: &str) -> Option<(&str, Stamp, &str)> {
     line.match_indices('[').find_map(|(open, _)| {
         let (time, after) = line[open + 1..].split_once(']')?;
@@ -83,15 +83,15 @@ fn without_syslog(before: &str) -> &str {
     }
 }
 
-/// Virtual host and client: what stands before `ident user`, of which the user's name may have spaces. The first of a list, as
-/// in `X-Forwarded-For`, is the client.
+/// Virtual host and client, from the text before the time. They come before `ident user`, and a user's name may have spaces. If
+/// the client is a list, as in `X-Forwarded-For`, its first entry counts.
 fn who(before: &str) -> Option<(&str, &str)> {
     let (first, rest, is_list) = split_client(before);
     let (second, after, _) = split_client(rest);
     let address = |word: &str| word.parse::<IpAddr>().is_ok();
     if !is_list && after.split_ascii_whitespace().count() >= 2 && !address(first) {
         let port = |port: &str| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
-        // An address of IPv6 is in brackets before its port.
+        // An IPv6 address stands in brackets before its port.
         let name = |name: &str| !name.contains(':') || (name.starts_with('[') && name.ends_with(']'));
         let with_port = first.rsplit_once(':').is_some_and(|(host, number)| name(host) && port(number));
         if with_port || address(second) {
@@ -101,7 +101,7 @@ fn who(before: &str) -> Option<(&str, &str)> {
     (!first.is_empty()).then_some(("", first))
 }
 
-/// The next word, or the first of a list with a comma after each but the last; what follows, and whether it is a list.
+/// The next word, or the first entry of a comma-separated list; then what follows, and whether it is a list.
 fn split_client(text: &str) -> (&str, &str, bool) {
     let (mut word, mut rest) = split_word(text);
     let first = word.trim_end_matches(',');
@@ -112,8 +112,8 @@ fn split_client(text: &str) -> (&str, &str, bool) {
     (first, rest, is_list)
 }
 
-/// The quoted text and what follows: up to the first quote after which a status comes. A quote that is escaped is the
-/// last choice.
+/// The quoted text and what follows. The text ends at the first unescaped quote that a status follows; if there is none, at an
+/// escaped one.
 fn split_quoted(text: &str) -> Option<(&str, &str)> {
     let ends = || text.match_indices('"').filter(|(at, _)| begins_with_status(&text[at + 1..]));
     let escaped = |at: usize| text[..at].bytes().rev().take_while(|byte| *byte == b'\\').count() % 2 == 1;

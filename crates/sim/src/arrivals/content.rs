@@ -14,7 +14,7 @@ pub(super) struct Pages {
 }
 
 struct CompiledPage {
-    /// What is the same in all requests; of a path with a number, what stands before it.
+    /// What all requests for the page share. If the path has a number, `path` is the part before it.
     request: Request,
     /// What follows the number in the path.
     after_number: Option<String>,
@@ -23,7 +23,7 @@ struct CompiledPage {
     work: Option<Distribution>,
 }
 
-/// `*` is one of so many numbers.
+/// A `*` in a path is replaced by one of this many numbers.
 const NUMBERS: u64 = 1000;
 
 impl Pages {
@@ -32,7 +32,7 @@ impl Pages {
         Pages { pages: pages.iter().map(CompiledPage::new).collect(), shares: Alias::new(&weights) }
     }
 
-    /// Fills in one of them. What the request has of the same page from before is left alone.
+    /// Fills in a request for a random page. If the request already holds the same page, only what is drawn changes.
     pub(super) fn draw(&self, request: &mut Request, random: &mut Random) {
         let number = self.shares.draw(random);
         let Some(page) = self.pages.get(number) else { return };
@@ -76,17 +76,17 @@ impl CompiledPage {
     }
 }
 
-/// Fills in the client. A uniform number to the power of `skew` is the place among the clients.
+/// Fills in a random client: a uniform number to the power of `skew`, times the number of clients, is the client's index.
 pub(super) fn set_client(request: &mut Request, clients: &Clients, random: &mut Random) {
     let uniform = random.uniform();
-    // A power costs as much as all the rest of an arrival.
+    // `powf` costs as much as the rest of an arrival, so it is left out if it changes nothing.
     let place = if clients.skew == 1.0 { uniform } else { uniform.powf(clients.skew) };
     let last = clients.count.max(1) - 1;
     let place = ((place * f64::from(clients.count)) as u32).min(last);
     request.client = IpAddr::V4(Ipv4Addr::from(clients.first_address.wrapping_add(place)));
 }
 
-/// A number below 1000 in decimal, without the machinery of formatting.
+/// Appends a number below 1000 in decimal; cheaper than the formatting of the standard library.
 fn push_number(to: &mut String, number: u64) {
     for (unit, least) in [(100, 100), (10, 10), (1, 0)] {
         if number >= least {

@@ -1,12 +1,12 @@
 //! Counts per interval, turned into moments: each interval's requests are spread uniformly at random in it, as those of
 //! a Poisson process are, given their number.
 //!
-//! The k uniform numbers are drawn in order, one at a time: of k points that are left in (u, 1), the first lies at
-//! `1 - (1 - u) V^(1/k)` with V uniform (Devroye, "Non-Uniform Random Variate Generation", 1986, V.3.1). So an interval
-//! of millions needs no more memory than one of two.
+//! The k uniform numbers of an interval are drawn in order, one at a time: if k points are left in (u, 1), the first lies at `1
+//! - (1 - u) V^(1/k)` with V uniform (Devroye, "Non-Uniform Random Variate Generation", 1986, V.3.1). So an interval of
+//! millions needs no more memory than one of two.
 //!
-//! Either a table with a line per interval, of which the last column counts, or numbers between white space: some data
-//! sets have all of them in one line.
+//! A file is either a table with a line per interval, whose last column is the count, or numbers separated by white space: some
+//! data sets have all numbers in one line.
 
 use super::LogNotes;
 use super::input::{Piece, Text};
@@ -16,27 +16,27 @@ use plimsoll_core::random::Random;
 use plimsoll_core::time::Duration;
 use std::io;
 
-/// The moments, and what was read for them.
+/// The arrival times, and what was read to draw them.
 pub(super) struct Counts {
     text: Text,
-    /// It has columns; else it is numbers between white space.
+    /// Whether the file is a table with columns; otherwise it is numbers separated by white space.
     table: bool,
     piece: Vec<u8>,
     pub(super) notes: LogNotes,
-    /// Length of an interval, sped up (s).
+    /// The length of an interval in the run, after the replay's speed-up (s).
     every: f64,
     scale: f64,
     random: Random,
-    /// Intervals begun.
+    /// How many intervals have begun.
     begun: u64,
-    /// Requests left in the last of them.
+    /// Requests of the last interval that are still to come.
     left: u64,
-    /// Share of it that lies ahead.
+    /// The part of the last interval that is still to come.
     ahead: f64,
 }
 
 impl Counts {
-    /// The moments from the first interval on, which begins at zero.
+    /// The arrival times; the first interval begins at zero.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -61,7 +61,7 @@ impl Counts {
         })
     }
 
-    /// The next moment (s).
+    /// The next arrival time (s).
     ///
     /// # Errors
     /// The file cannot be read, or there is no number in it.
@@ -82,12 +82,12 @@ impl Counts {
         Ok(Some(self.every * (self.begun as f64 - self.ahead)))
     }
 
-    /// How much of it, in [0, 1].
+    /// How much of the file was read, in [0, 1].
     pub(super) fn progress(&self) -> Option<f64> {
         self.text.progress()
     }
 
-    /// The next interval's. One that cannot be read counts nothing, but time passes.
+    /// The count of the next interval. If it cannot be read it is zero, and the interval's time passes all the same.
     fn count(&mut self) -> io::Result<Option<f64>> {
         loop {
             let piece = if self.table {
@@ -106,7 +106,7 @@ impl Counts {
             if found.is_some() {
                 return Ok(found);
             }
-            // A heading is no interval, and nothing to report.
+            // A heading is not an interval, so it is not reported as skipped.
             if self.table && self.notes.lines == 1 {
                 continue;
             }
@@ -116,7 +116,7 @@ impl Counts {
     }
 
     fn end(&self) -> io::Result<Option<f64>> {
-        // An empty file has no requests; intervals that were all skipped are an error.
+        // An empty file has no requests; a file whose intervals were all skipped is an error.
         if self.notes.lines == 0 || self.begun > self.notes.skipped {
             return Ok(None);
         }
@@ -131,10 +131,10 @@ impl Counts {
     }
 }
 
-/// The number in the last column; the only one, mostly.
+/// The number in the last column, which is mostly the only one.
 fn last_column(line: &[u8]) -> Option<f64> {
     let last = line.rsplit(|byte| matches!(byte, b',' | b';' | b'\t')).next()?.trim_ascii();
-    // Two months of seconds are five million numbers: short ones without the machinery for long ones.
+    // A file may hold millions of numbers, so short whole ones are read without the general parser.
     if !last.is_empty() && last.len() <= 15 && last.iter().all(u8::is_ascii_digit) {
         return Some(last.iter().fold(0, |sum, byte| sum * 10 + u64::from(byte - b'0')) as f64);
     }

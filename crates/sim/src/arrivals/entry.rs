@@ -7,10 +7,10 @@ use plimsoll_core::request::{host_length, normal_path};
 use plimsoll_core::time::Duration;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
-/// What a line says, as it stands there.
+/// What a line says, unchanged.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Entry<'a> {
-    /// When.
+    /// When the request came, or ended, as the log has it.
     pub(super) stamp: Stamp,
     /// The client's address or name.
     pub(super) client: &'a str,
@@ -22,28 +22,29 @@ pub(super) struct Entry<'a> {
     pub(super) target: &'a str,
     /// Body bytes of the response.
     pub(super) bytes: u64,
-    /// What the server took for it.
+    /// The service time, if the line has one.
     pub(super) service: Option<Duration>,
-    /// What only the gateway's own log says.
+    /// The fields that only the gateway's own log has.
     pub(super) own: Option<OwnFields<'a>>,
 }
 
-/// A line's time and its request, in memory of its own that is reused.
+/// A line's time and its request, in buffers that are used again.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Record {
     pub(super) stamp: Stamp,
     pub(super) request: Request,
-    /// What the line says that the request took.
+    /// The service time that the line states.
     pub(super) time: Option<Duration>,
-    /// What it is as a line of the gateway's own log.
+    /// What a gateway's log says became of the request; `None` for any other line.
     pub(super) own: Option<OwnLine>,
 }
 
-/// The most of a path or a query that is kept, which bounds the memory for what waits. Servers refuse longer ones.
+/// The longest path or query that is kept, which bounds the memory of waiting requests. Servers refuse longer ones.
 const LONGEST_PATH: usize = 4096;
 
 impl Record {
-    /// Takes over a line's request. Its time is what it takes, or, with a mean of all (s), only what it weighs beside others.
+    /// Copies a line's request. If `weigh_by` is the mean of all times (s), the line's time only weighs the request against
+    /// others; otherwise the time is its service time.
     pub(super) fn fill(&mut self, entry: &Entry<'_>, weigh_by: Option<f64>) {
         let (host, path, query) = split_target(entry.target);
         let host = if host.is_empty() { entry.host } else { host };
@@ -57,7 +58,7 @@ impl Record {
         replace(&mut request.query, query);
         request.bytes = entry.bytes;
         self.time = entry.service;
-        // A log says what a request took, not a mean.
+        // The log states the time that the request took, not a mean, so no law multiplies it.
         (request.service, request.work) = match weigh_by {
             None => (entry.service, entry.service.map(|_| 1.0)),
             Some(mean) => (None, Some(entry.service.map_or(1.0, |time| time.as_secs_f64() / mean))),
@@ -70,7 +71,7 @@ fn replace(to: &mut String, from: &str) {
     to.push_str(&from[..from.floor_char_boundary(LONGEST_PATH)]);
 }
 
-/// Method and target of a request line. The version may be missing (HTTP/0.9), and of old logs the method too.
+/// Splits a request line into method and target. The version may be missing (HTTP/0.9), and in old logs the method too.
 pub(super) fn split_request(line: &str) -> Option<(&str, &str)> {
     let line = line.trim();
     let Some((method, rest)) = line.split_once(' ') else {
@@ -94,7 +95,7 @@ fn split_target(target: &str) -> (&str, &str, &str) {
         {
             let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
             let (authority, path) = rest.split_at(end);
-            // A user's name is no part of the host.
+            // The user's name before the `@` is not part of the host.
             (authority.rsplit('@').next().unwrap_or(authority), path)
         }
         _ => ("", target),
@@ -104,12 +105,12 @@ fn split_target(target: &str) -> (&str, &str, &str) {
     (host, if path.is_empty() { "/" } else { path }, query)
 }
 
-/// A client's address; one made from its name if it has none.
+/// A client's address. If the text is no address, one is made from it.
 pub(super) fn client_address(text: &str) -> IpAddr {
     if let Ok(address) = text.parse() {
         return address;
     }
-    // The first of a list, as in X-Forwarded-For; with brackets or a port.
+    // The first entry of a list, as in `X-Forwarded-For`; an address may have brackets or a port.
     let first = text.split(',').next().unwrap_or(text).trim();
     let bare = first.trim_start_matches('[').trim_end_matches(']');
     bare.parse()
@@ -117,19 +118,19 @@ pub(super) fn client_address(text: &str) -> IpAddr {
         .unwrap_or_else(|_| made_address(first.bytes().map(|byte| byte.to_ascii_lowercase())))
 }
 
-/// The address of a copy of a client, from 1 on: another client, the same at every copy with this number.
+/// The address of the copy of a client with this number, from 1 on: always the same, and different from the client's own.
 pub(super) fn copied_client(client: IpAddr, copy: u32) -> IpAddr {
     let copy = copy.to_le_bytes();
     match client {
         IpAddr::V4(address) => made_address(address.octets().into_iter().chain(copy)),
-        // The first 64 bits distinguish IPv6 clients.
+        // The first 64 bits identify an IPv6 client.
         IpAddr::V6(address) => made_address(address.octets().into_iter().take(8).chain(copy)),
     }
 }
 
-/// A local IPv6 address (fd00::/8) whose first 64 bits, by which clients are distinguished, are a hash: FNV-1a, its bits
-/// mixed once more, because its upper ones depend little on a name's last letters. 56 bits: of a million clients, two
-/// meet with a probability below 10^-5.
+/// A local IPv6 address (fd00::/8). Clients are told apart by its first 64 bits, which are a hash: FNV-1a, mixed once more
+/// because its upper bits depend little on a name's last letters. With 56 bits, two of a million clients meet with a
+/// probability below 10^-5.
 fn made_address(bytes: impl Iterator<Item = u8>) -> IpAddr {
     let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)

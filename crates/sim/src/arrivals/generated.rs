@@ -1,4 +1,4 @@
-//! Requests that are drawn: time, content and client, each apart.
+//! Requests that are drawn: arrival times, contents and clients, independently of each other.
 
 use super::content::{Pages, set_client};
 use super::counts::Counts;
@@ -19,7 +19,7 @@ pub(super) struct Generated {
     pub(super) content: What,
     /// Clients.
     pub(super) clients: Clients,
-    /// Draws contents and clients. Times have a generator of their own, so that another page mix does not move them.
+    /// Draws contents and clients. Arrival times have a generator of their own, so that another page mix does not change them.
     pub(super) random: Random,
     /// The time of the last request.
     pub(super) last: Instant,
@@ -33,7 +33,7 @@ pub(super) enum When {
     Counts(Box<Counts>),
 }
 
-/// What they ask for.
+/// What requests ask for.
 pub(super) enum What {
     /// Pages of the workload.
     Pages(Pages),
@@ -58,7 +58,7 @@ impl Source for Generated {
             When::Counts(counts) => counts.next()?,
         };
         let Some(time) = time else { return Ok(None) };
-        // Rounding may put a time a hair before the last one at a change of phase.
+        // At a change of phase, rounding may put a time slightly before the last one.
         self.last = self.last.max(Instant::from_secs_f64(time));
         if self.last == Instant::FAR {
             return Ok(None);

@@ -5,10 +5,10 @@
 //!     {} {} "GET / HTTP/1.1"
 //! ```
 //!
-//! All of it is one line. The stamp is that of the request's first byte; it has no zone and is taken for UTC. Tr is the
-//! server's own time: from the connection to the head of its answer, in milliseconds, without queue and client. It is -1 where
-//! no server answered. The bytes are those of head and body. A `+` before a number (`option logasap`) says that more came after
-//! the line.
+//! All of it is one line. The stamp is the time of the request's first byte, without a zone, and is taken as UTC. Tr is the
+//! server's response time in milliseconds, from the connection to the head of the answer, without queue and client; -1 if no
+//! server answered. The bytes count head and body. A `+` before a number (`option logasap`) says that more came after the line
+//! was written.
 
 use super::FoundTimes;
 use super::entry::{Entry, split_request};
@@ -23,13 +23,13 @@ pub(super) const EXAMPLE: &str = "10.0.1.2:33317 [06/Feb/2009:12:14:14.655] http
 
 /// The timers, as HAProxy's documents name them.
 pub(super) const TIMERS: [&str; 5] = ["TR", "Tw", "Tc", "Tr", "Ta"];
-/// The place of the server's own.
+/// The index in `TIMERS` of the server's response time, Tr.
 const OWN: usize = 3;
 
 /// A line that was read.
 pub(super) struct HaproxyLine<'a> {
     pub(super) entry: Entry<'a>,
-    /// HAProxy answered by itself, as it does with redirects and its own pages: the request was no load.
+    /// Whether HAProxy answered the request itself, with a redirect or a page of its own, so that the request was no load.
     pub(super) is_local: bool,
     pub(super) status: u16,
     timers: &'a str,
@@ -58,11 +58,11 @@ pub(super) fn parse(line: &str) -> Result<HaproxyLine<'_>, &'static str> {
     Ok(HaproxyLine { entry, is_local: LOCAL.iter().any(|own| ended.starts_with(own)), status, timers })
 }
 
-/// How the termination state begins of a request that HAProxy answered by itself: with a redirect or a page of its own, or that
-/// it denied, or held in a tarpit.
+/// The first letters of the termination state if HAProxy answered a request itself: with a redirect or a page of its own, with
+/// a denial, or after a tarpit.
 const LOCAL: [&str; 3] = ["L", "PR", "PT"];
 
-/// The first brackets behind a space with a time in them: a log server's own may have a process in brackets.
+/// Splits at the first brackets behind a space that hold a time: the log server's prefix may have a process in brackets.
 fn split_time(line: &str) -> Option<(&str, Stamp, &str)> {
     line.match_indices(" [").find_map(|(at, open)| {
         let (time, after) = line[at + open.len()..].split_once("] ")?;
@@ -81,7 +81,7 @@ impl HaproxyLine<'_> {
         self.timer(OWN).is_some_and(|time| time >= 0)
     }
 
-    /// The timer that was found.
+    /// The value of the chosen timer.
     pub(super) fn time(&self, found: &HaproxyTimer) -> Option<Duration> {
         let number = self.timer(found.0).filter(|number| *number >= 0)?;
         times::duration(number as f64, TimeUnit::Milliseconds)
@@ -92,12 +92,12 @@ impl HaproxyLine<'_> {
     }
 }
 
-/// Which of the timers is what a request takes.
+/// The index of the timer that is taken as a request's service time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HaproxyTimer(usize);
 
 impl HaproxyTimer {
-    /// The one that is wanted: the server's own, unless another is named.
+    /// The timer that the user names, else the server's response time.
     pub(super) fn of(wanted: &LogTimes) -> Option<Self> {
         Some(HaproxyTimer(match wanted {
             LogTimes::Ignored => return None,

@@ -1,7 +1,7 @@
 //! Text that is read piece by piece: a file, standard input, or a string; plain or compressed by gzip.
 //!
-//! Memory is constant whatever is read: one buffer, and one piece (a line, or a word) of at most [`LONGEST`] bytes. The
-//! rest of a longer piece is passed over.
+//! Memory is constant whatever is read: one buffer, and one piece (a line, or a word) of at most [`LONGEST`] bytes. If a piece
+//! is longer, its rest is skipped.
 
 use crate::workload::Input;
 use flate2::bufread::MultiGzDecoder;
@@ -15,9 +15,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub(super) const LONGEST: usize = 64 * 1024;
 const BUFFER: usize = 64 * 1024;
 const GZIP: [u8; 2] = [0x1f, 0x8b];
-/// The name of what is piped in.
+/// The name of piped input in messages.
 const STANDARD_INPUT: &str = "standard input";
-/// The first bytes of what is not unpacked here, what made it, and the command that unpacks it.
+/// For each compression that is not supported: the first bytes of its files, its name, and the command that unpacks them.
 const PACKED: [(&[u8], &str, &str); 4] = [
     (b"\xfd7zXZ\0", "xz", "xzcat"),
     (b"\x28\xb5\x2f\xfd", "zstd", "zstdcat"),
@@ -26,7 +26,7 @@ const PACKED: [(&[u8], &str, &str); 4] = [
 ];
 
 impl Input {
-    /// Whether it surely has an end: a pipe may go on as long as something is written into it.
+    /// Whether the input certainly ends; a pipe may go on as long as something is written into it.
     pub(crate) fn has_an_end(&self) -> bool {
         match self {
             Input::File(path) => path != Path::new("-") && path.metadata().is_ok_and(|of| of.is_file()),
@@ -35,29 +35,29 @@ impl Input {
     }
 }
 
-/// What is read.
+/// The text that is read.
 pub(super) struct Text {
-    /// For messages.
+    /// The input's name for messages.
     pub(super) name: String,
     reader: Box<dyn BufRead + Send>,
-    /// Bytes read, before they are decompressed.
+    /// Bytes read, before decompression.
     taken: Arc<AtomicU64>,
     size: Option<u64>,
 }
 
-/// What came of reading a piece.
+/// What reading a piece came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Piece {
-    /// Here it is.
+    /// The piece was read whole.
     Whole,
-    /// Here is its beginning.
+    /// The piece is too long; only its beginning was read.
     TooLong,
-    /// There is no more.
+    /// There are no more pieces.
     End,
 }
 
 impl Text {
-    /// Opens it.
+    /// Opens the input.
     ///
     /// # Errors
     /// The file cannot be opened or read.
@@ -98,7 +98,7 @@ impl Text {
             return Err(io::Error::new(io::ErrorKind::InvalidData, what));
         }
         if head.starts_with(&GZIP) {
-            // Several compressed files one after the other are one, as for gunzip.
+            // Several gzip files in a row are read as one, as gunzip does.
             let placeholder: Box<dyn BufRead + Send> = Box::new(io::empty());
             let packed = std::mem::replace(&mut text.reader, placeholder);
             text.reader = Box::new(BufReader::with_capacity(BUFFER, MultiGzDecoder::new(packed)));
@@ -106,7 +106,7 @@ impl Text {
         Ok(text)
     }
 
-    /// The first bytes, so many if there are, without taking them.
+    /// The first `most` bytes, or as many as there are, without consuming them.
     pub(super) fn peek(&mut self, most: usize) -> io::Result<Vec<u8>> {
         let mut head = Vec::new();
         let first = (&mut self.reader).take(most as u64).read_to_end(&mut head);
@@ -126,7 +126,7 @@ impl Text {
         Ok(piece)
     }
 
-    /// Reads up to the next white space, without it. Between two of them is an empty word.
+    /// Reads up to the next white space, without it. Two white spaces in a row give an empty word.
     pub(super) fn word(&mut self, into: &mut Vec<u8>) -> io::Result<Piece> {
         self.until(into, |bytes| bytes.iter().position(u8::is_ascii_whitespace))
     }
@@ -158,19 +158,19 @@ impl Text {
         }
     }
 
-    /// How much has been read, in [0, 1], if the length is known.
+    /// How much of the input was read, in [0, 1]; `None` if its length is not known.
     pub(super) fn progress(&self) -> Option<f64> {
         let size = self.size.filter(|size| *size > 0)?;
         Some((self.taken.load(Ordering::Relaxed) as f64 / size as f64).min(1.0))
     }
 }
 
-/// Says of what the error is.
+/// The same error with the input's name in its message.
 fn named(name: &str, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{name}: {error}"))
 }
 
-/// Counts what passes.
+/// Counts the bytes that are read through it.
 struct Metered {
     source: Box<dyn Read + Send>,
     taken: Arc<AtomicU64>,

@@ -1,10 +1,10 @@
-//! JSON lines: an object a line, whose fields have names that differ from server to server.
+//! JSON lines: one object a line, whose field names differ from server to server.
 //!
-//! A name finds a field of the object, or with dots one within another (`request.uri`, as Caddy writes). Where no names
-//! are given, those of nginx examples, Caddy, Traefik, Logstash and Envoy are tried ([`fields`]).
+//! A name finds a field of the object, or with dots a field of an inner object (`request.uri`, as Caddy writes). If the user
+//! gives no names, those of nginx examples, Caddy, Traefik, Logstash and Envoy are tried ([`fields`]).
 //!
-//! A time whose unit is not stated has one unit in the whole log, by the first lines that have it ([`TimeNames::settle`]): line
-//! by line, 900 us would be taken for 900 s.
+//! If neither the user nor the field's name tells the unit of a time, the first lines that have the field decide it for the
+//! whole log ([`TimeNames::settle`]). Decided line by line, 900 us would be taken for 900 s.
 
 use super::entry::{Entry, split_request};
 use super::own_log::OwnFields;
@@ -20,8 +20,8 @@ pub(super) const EXAMPLE: &str = concat!(
     r#""method": "GET", "path": "/index.html", "bytes": 1713}"#
 );
 
-/// The names, with those in common use where none are given. A client's request time is no service time: it has waiting
-/// and the client's own slowness in it ([`TimeNames`]).
+/// The fields' names; those in common use where the user gives none. A client's request time is not among the service times,
+/// because it includes waiting and the client's own slowness ([`TimeNames`]).
 pub(super) fn fields(given: &JsonFields) -> JsonFields {
     let or = |given: &[String], known: &str| match given {
         [] => known.split(' ').map(str::to_owned).collect(),
@@ -50,18 +50,18 @@ pub(super) fn fields(given: &JsonFields) -> JsonFields {
     }
 }
 
-/// The fields that may hold what a request took: the first that is there does.
+/// The fields that may hold a request's time; the first that a line has counts.
 #[derive(Debug)]
 pub(super) struct TimeNames(Vec<TimeName>);
 
 #[derive(Debug)]
 struct TimeName {
     name: String,
-    /// `None` until a line with more than zero shows it.
+    /// The unit; `None` until a line has a value above zero.
     unit: Option<TimeUnit>,
     is_guessed: bool,
     own: bool,
-    /// Only lines of Envoy have it.
+    /// Whether the field counts only in lines of Envoy.
     is_envoy: bool,
 }
 
@@ -69,7 +69,7 @@ struct TimeName {
 const ENVOY: [&str; 3] = ["response_flags", "upstream_service_time", "downstream_remote_address"];
 
 impl TimeNames {
-    /// Those that are wanted.
+    /// The fields that the user asks for.
     pub(super) fn of(fields: &JsonFields, wanted: &LogTimes) -> Self {
         let name = |name: &str, unit: Option<TimeUnit>, own| TimeName {
             name: name.to_owned(),
@@ -98,8 +98,8 @@ impl TimeNames {
         TimeNames(all)
     }
 
-    /// Decides the units that are not stated, each for the whole log, from those of these lines that have the field. A zero
-    /// shows nothing.
+    /// Decides each unit that is still unknown, for the whole log, from those of these lines that have the field. A zero says
+    /// nothing about the unit.
     pub(super) fn settle(&mut self, objects: &[Value]) {
         for known in self.0.iter_mut().filter(|known| known.unit.is_none()) {
             let values: Vec<f64> = objects.iter().filter_map(|object| known.value(object)).collect();
@@ -107,13 +107,13 @@ impl TimeNames {
         }
     }
 
-    /// The time of a line that hardly is in the unit that was decided for the log.
+    /// The time in a line, if it hardly is in the unit that was guessed for the log.
     pub(super) fn contradiction(&self, object: &Value) -> Option<f64> {
         let guessed = self.0.iter().filter(|known| known.is_guessed);
         guessed.filter_map(|known| known.value(object).filter(|value| known.is_odd(*value))).next()
     }
 
-    /// What the field with this number is.
+    /// Where the time with this index stands, and its unit.
     pub(super) fn found(&self, number: usize) -> FoundTimes {
         let TimeName { name, unit, own, .. } = &self.0[number];
         let place = FieldPlace::Name(name.clone());
@@ -122,7 +122,7 @@ impl TimeNames {
 }
 
 impl TimeName {
-    /// Its number in a line; `None` where it is missing or zero.
+    /// The time's value in a line; `None` if it is missing or zero.
     fn value(&self, object: &Value) -> Option<f64> {
         self.number(object).filter(|value| *value > 0.0)
     }
@@ -143,7 +143,7 @@ impl TimeName {
     }
 }
 
-/// The object of a line that looks like one.
+/// The object of a line that looks like a JSON object.
 pub(super) fn object(line: &str) -> Option<Value> {
     let text = line.trim_start_matches('\u{feff}').trim();
     text.starts_with('{').then(|| serde_json::from_str(text).ok()).flatten()
@@ -161,7 +161,7 @@ pub(super) fn numbered(objects: &[Value]) -> BTreeSet<String> {
     all
 }
 
-/// Reads an object; says too which of the names had its time.
+/// Reads an object; also gives the index in `times` of the name that had its time.
 pub(super) fn parse<'a>(
     object: &'a Value,
     fields: &JsonFields,
@@ -194,7 +194,7 @@ pub(super) fn parse<'a>(
     Ok((entry, found.map(|(number, _)| number)))
 }
 
-/// Method and target: of a request line, or each of its own field.
+/// Method and target: from the request line, or each from a field of its own.
 fn request<'a>(object: &'a Value, fields: &JsonFields) -> Result<(&'a str, &'a str), String> {
     let line = text(object, &fields.request);
     let method = text(object, &fields.method);
@@ -204,7 +204,7 @@ fn request<'a>(object: &'a Value, fields: &JsonFields) -> Result<(&'a str, &'a s
     }
     let Some(line) = line else { return Err(none("path", &fields.path)) };
     let (of_line, target) = split_request(line).ok_or("no method and path in the request")?;
-    // A path alone is taken for one of GET.
+    // A request with a path and no method is taken as a `GET`.
     Ok((method.unwrap_or(of_line), target))
 }
 
@@ -226,14 +226,14 @@ fn text<'a>(object: &'a Value, names: &[String]) -> Option<&'a str> {
     find(object, names)?.as_str()
 }
 
-/// A number, or text that is one; not negative.
+/// A number, or text that is one. A negative number gives `None`.
 fn number(value: &Value) -> Option<f64> {
     let number = value.as_f64().or_else(|| value.as_str()?.trim().parse().ok())?;
     (number >= 0.0).then_some(number)
 }
 
-/// A number, or text in nginx's form: one for each server that was tried, `0.020, 0.005 : 0.100`, which add up; `-` is one
-/// that did no work.
+/// A time in seconds: a number, or text in nginx's form `0.020, 0.005 : 0.100`, with one number for each server that was tried,
+/// which are summed. A `-` stands for a server that did no work.
 fn seconds(value: &Value) -> Option<f64> {
     number(value).or_else(|| times::seconds(value.as_str()?))
 }
@@ -383,7 +383,7 @@ mod tests {
             let odd: Vec<f64> = objects.iter().filter_map(|object| times.contradiction(object)).collect();
             (objects.iter().map(micros).collect::<Vec<_>>(), odd)
         };
-        // Microseconds about the number from which a single one would be taken for them.
+        // Times in microseconds around the value from which a single one would be taken as microseconds.
         let micros = ["1100", "900", "0", "1300", "700", "2000"];
         assert_eq!(of(&micros), ([1100, 900, 0, 1300, 700, 2000].map(Some).to_vec(), vec![]));
         assert_eq!(of(&["1100", "2300", "0.25"]).1, [0.25]);

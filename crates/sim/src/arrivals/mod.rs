@@ -48,36 +48,36 @@ use replay::ReplayedLog;
 use sample::Sample;
 use std::io;
 
-/// A stream of requests in order of time. It has a seed of its own, so that the same requests come whatever becomes of
-/// them.
+/// A stream of requests in order of time. Each source has a seed of its own, so that what happens to requests does not change
+/// which requests come.
 pub(crate) trait Source: Send {
     /// Fills in the next request and says when it arrives, never earlier than the one before; `None` after the last.
     ///
     /// # Errors
-    /// What was to be read cannot be read.
+    /// The source's input cannot be read.
     fn next(&mut self, request: &mut Request) -> io::Result<Option<Instant>>;
 
-    /// A request has ended whose user waited for that: fills in what the same user asks for next, and says when; `None` if it
-    /// asks no more, and where users do not wait.
+    /// Called when a request has ended whose user waited for the answer. Fills in the user's next request and gives its time;
+    /// `None` if the user asks no more, and if users do not wait.
     fn after_answer(&mut self, _now: Instant, _request: &mut Request) -> Option<Instant> {
         None
     }
 
-    /// How much of what is to be read has been read, in [0, 1]; `None` for standard input, and where nothing is read.
+    /// How much of the input was read, in [0, 1]; `None` for standard input, and if nothing is read.
     fn progress(&self) -> Option<f64> {
         None
     }
 
-    /// The time of day that its requests came at; `None` where nothing shows it.
+    /// The time of day at which the requests came; `None` if nothing states it.
     fn origin(&self) -> Option<TimeOrigin> {
         None
     }
 
-    /// What was found so far in the logs that it reads: in that of its requests, and in that of their content.
+    /// Notes on the logs that are read so far: the log of the requests, and the log of their contents.
     fn notes(&self) -> Vec<LogNotes>;
 }
 
-/// When a run took place: the time since the Unix epoch at its beginning, and how many of its seconds pass in one of the run.
+/// When the recorded requests came: the Unix time at the run's beginning, and recorded seconds per second of the run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TimeOrigin {
     pub(crate) began: Duration,
@@ -85,13 +85,13 @@ pub(crate) struct TimeOrigin {
 }
 
 impl TimeOrigin {
-    /// The time since the Unix epoch at an instant of the run.
+    /// The Unix time at an instant of the run.
     pub(crate) fn unix_time(&self, now: Instant) -> Duration {
         self.began + Duration::from_secs_f64(now.as_secs_f64() * self.speed)
     }
 }
 
-/// The source of a stream. Its seed is its own: another stream must have another.
+/// The source of a stream. Two streams need two different seeds.
 ///
 /// # Errors
 /// A file cannot be read, or what it holds is no log.
@@ -117,11 +117,11 @@ pub(crate) fn source(stream: &Stream, seed: u64) -> io::Result<Box<dyn Source>> 
     };
     let drawn =
         Box::new(Generated { moments, content, clients: stream.clients, random: rest, last: Instant::ZERO });
-    // What users that wait ask for cannot be drawn before their answers.
+    // The next request of a user that waits cannot be drawn before the user's answer.
     Ok(if is_log && !stream.waits() { Box::new(ReadAhead::of(drawn)?) } else { drawn })
 }
 
-/// A speed of zero would never come to the second request.
+/// A replay with a speed of zero would never reach its second request.
 fn checked(replay: Replay) -> io::Result<Replay> {
     let positive = replay.speed > 0.0 && replay.speed.is_finite();
     if positive && replay.scale >= 0.0 && replay.scale.is_finite() {

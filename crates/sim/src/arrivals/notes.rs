@@ -4,12 +4,12 @@ use crate::workload::{FieldPlace, TimeUnit};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-/// The most characters of a line that are shown.
+/// The most characters of a line that a message shows.
 const SHOWN: usize = 120;
 
-/// A line is no text if one in so many of its letters is none, or if one is 0.
+/// A line is binary if more than one in this many of its characters is not text, or if one byte is 0.
 const BINARY: usize = 3;
-/// What is shown of such a line: its bytes mean nothing to anybody.
+/// Shown instead of a binary line.
 const NO_TEXT: &str = "(no text)";
 
 /// What a log turned out to hold.
@@ -19,62 +19,63 @@ pub struct LogNotes {
     pub lines: u64,
     /// Lines that could not be understood and were skipped.
     pub skipped: u64,
-    /// The first of them: its number, from 1, its text cut to a sensible length, and what is wrong with it.
+    /// The first skipped line: its number, from 1, its shortened text, and what is wrong with it.
     pub first_skipped: Option<(u64, String, String)>,
-    /// Lines whose time lies before that of an earlier line, by so little that they were put in place.
+    /// Lines whose time lies before that of an earlier line, by so little that the line was put back in its place.
     pub moved: u64,
-    /// The first of them: its number, and by how much (s).
+    /// The first moved line: its number, and how late it was (s).
     pub first_moved: Option<(u64, f64)>,
-    /// Whether all lines were sorted before any was simulated; `moved` then counts all that were out of order.
+    /// Whether all lines were sorted before any was simulated; `moved` then counts every line that was out of order.
     pub sorted: bool,
-    /// Lines that were later than that. Their requests come as early as they still could.
+    /// Lines that were too late to be put back in their place. Their requests come as early as they still could.
     pub backwards: u64,
-    /// The first of them: its number, and by how much (s).
+    /// The first such line: its number, and how late it was (s).
     pub first_backwards: Option<(u64, f64)>,
-    /// Times that the log's clock went back for good (two logs in one file, say): from there on it is moved to go on.
+    /// How often the log's clock went back for good (two logs in one file, say); from there on, times are shifted so that they
+    /// go on.
     pub restarts: u64,
     /// The stamp of the first line (us since 1970).
     pub began: Option<i64>,
-    /// Gaps of more than an hour, which are cut to an hour, and how much was cut (s).
+    /// Gaps of more than an hour, which are cut to an hour; and how many seconds were cut in all.
     pub gaps: (u64, f64),
-    /// Lines alone more than an hour ahead of those around them. They come at the time of the line before.
+    /// Single lines more than an hour ahead of those around them. Their requests come at the time of the line before.
     pub strays: u64,
-    /// Requests that came of it so far.
+    /// Requests made from the log so far.
     pub requests: u64,
-    /// Requests whose line has the server's own time; and requests whose line has none, or one too small to be written:
-    /// zero.
+    /// Requests whose line has the server's own time; and requests whose line has none, or a zero because the time was too
+    /// short to be written.
     pub timed: (u64, u64),
-    /// Requests whose line is one of the gateway's own log; and those that were not served, in that log or in HAProxy's.
+    /// Requests from lines of the gateway's own log; and those that were not served, in that log or in HAProxy's.
     pub own: (u64, u64),
-    /// Requests of such lines that were served, and whose time is known only from the lines of others.
+    /// Served requests of the gateway's own log whose line has no time, so that they take the time of another line.
     pub untimed: u64,
-    /// Lines of the gateway's own log, or of HAProxy's, whose requests it answered without a server, and which come to none,
-    /// by status.
+    /// Lines of the gateway's own log or of HAProxy's whose requests were answered without a server, by status. They make no
+    /// requests.
     pub no_load: BTreeMap<u16, u64>,
-    /// Which field that is.
+    /// The field that holds the times in `timed`.
     pub times: Option<FoundTimes>,
-    /// Lines whose time hardly is in the unit that the first lines show, and in which it was taken all the same.
+    /// Lines whose time is hardly in the unit that the first lines show; it was read in that unit all the same.
     pub odd_times: u64,
-    /// The first of them: its number, and the time as it stands there.
+    /// The first such line: its number, and the time as written.
     pub first_odd_time: Option<(u64, f64)>,
-    /// Where the user names the field: those in which the first lines have a number.
+    /// If the user names a field: the fields in which the first lines have a number.
     pub known_fields: BTreeSet<String>,
-    /// What the end of the run left out of it.
+    /// The part of the log that the end of the run left out.
     pub left_out: Option<LeftOut>,
-    /// What the first line that was understood looks like. Counts have none.
+    /// The format of the first line that was understood; `None` for counts.
     pub format: Option<FoundFormat>,
 }
 
-/// What a run that ended before its log did not replay.
+/// The part of a log that was not replayed because the run ended first.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LeftOut {
-    /// Its requests.
+    /// Requests that were left out.
     pub requests: u64,
-    /// So many there are with those that were replayed.
+    /// All requests of the log, replayed or left out.
     pub of: u64,
-    /// When the last of them would have come (s of the run).
+    /// When the last request left out would have come (s of the run).
     pub last: f64,
-    /// Whether these are all: what comes through a pipe is not read to its end.
+    /// Whether the log was read to its end; a pipe is not.
     pub is_all: bool,
 }
 
@@ -82,8 +83,8 @@ pub struct LeftOut {
 const LATE: f64 = 0.01;
 
 impl LogNotes {
-    /// Whether it is so far out of order that what came of it is wrong: too many lines come later than their time, or most
-    /// stand behind later ones and the clock goes back again and again, as in a log that runs backwards.
+    /// Whether the log is so far out of order that its replay is wrong: too many lines are too late, or most lines stand behind
+    /// later ones and the clock goes back again and again, as in a log that runs backwards.
     pub fn is_beyond_repair(&self) -> bool {
         let lines = self.lines as f64;
         let runs_backwards = self.restarts > 1 && (self.moved + self.backwards) as f64 > 0.5 * lines;
@@ -96,7 +97,7 @@ impl LogNotes {
         self.first_odd_time.get_or_insert((self.lines, value));
     }
 
-    /// Counts the line just read as not understood; the first is kept.
+    /// Counts the line just read as not understood, and keeps the first such line.
     pub(super) fn skip(&mut self, line: &[u8], why: &str) {
         self.skipped += 1;
         if self.first_skipped.is_none() {
@@ -110,11 +111,11 @@ impl LogNotes {
 pub enum FoundFormat {
     /// The Common log format.
     Common,
-    /// The same with referer and agent.
+    /// The Combined log format: Common with referer and agent.
     Combined,
     /// HAProxy's own (`option httplog`).
     Haproxy,
-    /// A JSON object a line.
+    /// One JSON object a line.
     Json,
 }
 
@@ -129,14 +130,14 @@ impl fmt::Display for FoundFormat {
     }
 }
 
-/// The field of a log's lines that is what their requests took.
+/// The field of a log's lines that holds a request's time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundTimes {
-    /// Where it stands.
+    /// Where the field stands.
     pub place: FieldPlace,
-    /// Its unit.
+    /// The field's unit.
     pub unit: TimeUnit,
-    /// Whether it is the server's own time; otherwise it is only a bound.
+    /// Whether the time is the server's own; otherwise it is only an upper bound.
     pub own: bool,
 }
 
@@ -155,9 +156,9 @@ impl fmt::Display for FoundTimes {
     }
 }
 
-/// The beginning of a line, fit to be printed: what would steer a terminal is replaced.
+/// The beginning of a line, safe to print: control characters, which could steer a terminal, are replaced.
 fn excerpt(line: &[u8]) -> String {
-    // A character has at most four bytes; one that this cuts is not shown.
+    // A character has at most four bytes, so this many bytes hold more characters than are shown.
     let head = String::from_utf8_lossy(&line[..line.len().min(4 * SHOWN + 4)]);
     let printable = |letter: char| if letter.is_control() { char::REPLACEMENT_CHARACTER } else { letter };
     let mut shown: String = head.chars().take(SHOWN).map(printable).collect();

@@ -6,9 +6,9 @@
 //! Poisson stream of [`REQUESTS`] requests on average: within one period the process is bursty but not self-similar, as
 //! traffic is.
 //!
-//! Time here is that of a process of rate 1. The state at the beginning is drawn from the stationary one: the time that
-//! is left of a period has the density `P(X > x) / E X`, whose tail is heavier still, so that a start with all periods
-//! fresh would take very long to be forgotten.
+//! Time here is that of a process of rate 1. The initial state is drawn from the stationary distribution: the residual length
+//! of a period has the density `P(X > x) / E X`, whose tail is even heavier, so the effect of starting with all periods fresh
+//! would last very long.
 
 use crate::distribution::exponential;
 use plimsoll_core::random::Random;
@@ -24,22 +24,22 @@ pub(super) struct OnOff {
     alpha: f64,
     /// Shortest period.
     least: f64,
-    /// What a source sends while it is on, per unit of time.
+    /// The rate of a source while it is on.
     rate: f64,
-    /// How many are on.
+    /// How many sources are on.
     on: u32,
-    /// When each source turns, the earliest first, and whether it is on now. Times are not negative, so that their bits
-    /// are in the order of the numbers.
+    /// For each source, when it switches and whether it is on now, the earliest first. Times are not negative, so their bits
+    /// order as the numbers do.
     turns: BinaryHeap<Reverse<(u64, u32, bool)>>,
     now: f64,
 }
 
 impl OnOff {
-    /// Sources in a state as if they had gone on for ever.
+    /// Sources in their stationary state.
     pub(super) fn new(hurst: f64, sources: u32, random: &mut Random) -> Self {
         let sources = sources.max(1);
         let alpha = 3.0 - 2.0 * hurst;
-        // Half of them are on.
+        // On average half of the sources are on.
         let rate = 2.0 / f64::from(sources);
         let mean = REQUESTS / rate;
         let least = mean * (alpha - 1.0) / alpha;
@@ -65,7 +65,7 @@ impl OnOff {
             let reached = rate * (turn - self.now);
             if left < reached {
                 self.now += left / rate;
-                // Times are counted from the last request: they stay small however long it runs.
+                // Times are stored relative to the last request, so they stay small however long the run is.
                 return self.now - began;
             }
             left -= reached;
@@ -76,8 +76,8 @@ impl OnOff {
         }
     }
 
-    /// What is left of a period at an arbitrary time: uniform below the shortest period with probability
-    /// `least / E X = (alpha - 1) / alpha`, else with a Pareto tail of exponent alpha - 1.
+    /// The residual length of a period at an arbitrary time: uniform below the shortest period with probability `least / E X =
+    /// (alpha - 1) / alpha`, otherwise with a Pareto tail of exponent alpha - 1.
     fn residual(&self, random: &mut Random) -> f64 {
         if random.uniform() * self.alpha < self.alpha - 1.0 {
             return self.least * random.uniform();

@@ -1,14 +1,14 @@
-//! The gateway's own access log: which level a line's figures are of.
+//! The gateway's own access log: turns a line's time and bytes into those of full quality.
 //!
-//! A line of the gateway's own log has the field `class` and beside it `reason` or `client_share`. Its `level` names the level
-//! that was served: time and bytes are divided by that level's shares, which makes them those of full quality. A line without a
-//! level is of a request that was never served: what it would have taken is what the last served request of its path took, or,
-//! before one of its path was, the last one of any. A mean would say the same of the load, but would take the variation of
-//! service times out of a log of which most was rejected. The same holds for the time of a line that has a level and no time.
+//! A line of the gateway's own log has the field `class` and also `reason` or `client_share`. Its `level` names the level that
+//! was served: time and bytes are divided by that level's shares, which gives those of full quality. If a line has no level,
+//! its request was never served; it takes what the last served request of its path took, or, if there is none, what the last
+//! served request of any path took. A mean would give the same load, but would remove the variation of service times from a log
+//! of which most was rejected. A line that has a level and no time gets its time in the same way.
 //!
-//! What the gateway answered before it decided on the request was no load, and comes to none ([`no_load`]).
+//! If the gateway answered a request before it decided on it, the request was no load and is left out ([`no_load`]).
 //!
-//! No other log's `level` is believed: there it may be the severity of a message.
+//! The `level` of any other log is ignored: there it may be the severity of a message.
 
 use super::entry::Entry;
 use plimsoll_core::time::Duration;
@@ -32,12 +32,12 @@ pub struct LoggedLevel {
 /// The most paths whose last request is remembered.
 const MOST: usize = 1 << 16;
 
-/// What a line of the own log says beside what all logs say.
+/// The fields that a line of the gateway's own log has beyond those of all logs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct OwnFields<'a> {
     site: Option<&'a str>,
     class: &'a str,
-    /// `None`: it was not served.
+    /// The level served; `None` if the request was not served.
     level: Option<&'a str>,
 }
 
@@ -51,9 +51,9 @@ impl<'a> OwnFields<'a> {
     }
 }
 
-/// The status of a line of the own log whose request the gateway answered before it decided on it: it was sent to TLS, or
-/// refused for its head or its body. One that waited, and for which there was no memory or no place in time (503, 504), was
-/// load. `unread` says that the line names no request.
+/// If the gateway answered a line's request before it decided on it, the status of that answer: a redirect to TLS, or an error
+/// for the request's head or body. A request that waited and found no memory or no place in time (503, 504) was load. `unread`
+/// says that the line names no request.
 pub(super) fn no_load(object: &Value, unread: bool) -> Option<u16> {
     let has = |name: &str| object.get(name).is_some();
     let status = object.get("status")?.as_u64().and_then(|status| u16::try_from(status).ok())?;
@@ -64,16 +64,16 @@ pub(super) fn no_load(object: &Value, unread: bool) -> Option<u16> {
     (is_known || has_no_site || (is_refused && unread)).then_some(status)
 }
 
-/// What a line of the own log was found to be.
+/// What a gateway's log says became of a line's request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OwnLine {
-    /// It says which level was served, and what that took if any line does.
+    /// The line names the level served, and has a time, unless no line before it has one.
     Served,
-    /// It says which level was served, but not what that took.
+    /// The line names the level served but has no time; the time of an earlier request was taken.
     Untimed,
-    /// It is of a request that was not served.
+    /// The line's request was not served.
     Unserved,
-    /// It is of another proxy's log, and no server answered its request.
+    /// The line is from another proxy's log, and no server answered its request.
     Unanswered,
 }
 
@@ -84,14 +84,14 @@ struct FullFigures {
     bytes: u64,
 }
 
-/// Makes figures of a level those of full quality.
+/// Turns the figures of a level into those of full quality.
 #[derive(Debug, Default)]
 pub(super) struct OwnLog {
     levels: Vec<LoggedLevel>,
-    /// By the hash of the path.
+    /// The last served request of each path, by the path's hash.
     last_of_path: BTreeMap<u64, FullFigures>,
     last: Option<FullFigures>,
-    /// What the line says that was restored last.
+    /// The time and level of the line that was restored last.
     pub(super) latest: Option<LevelTime>,
 }
 
@@ -128,7 +128,7 @@ impl OwnLog {
         Some(OwnLine::Served)
     }
 
-    /// The same for a line of another proxy, which serves one level.
+    /// Does the same for a line of another proxy, which serves only one level.
     pub(super) fn restore_others(&mut self, entry: &mut Entry<'_>, is_answered: bool) -> Option<OwnLine> {
         if is_answered {
             self.remember(entry);
@@ -138,7 +138,7 @@ impl OwnLog {
         Some(OwnLine::Unanswered)
     }
 
-    /// Gives a request that was not served what the last one of its path took.
+    /// Gives a request that was not served the figures of the last served request of its path.
     fn fill(&self, entry: &mut Entry<'_>) {
         if let Some(last) = self.known(path(entry)) {
             (entry.service, entry.bytes) = (last.time, last.bytes);
@@ -172,20 +172,21 @@ fn hash(text: &str) -> u64 {
     hasher.finish()
 }
 
-/// What a line says that its request took, at which level.
+/// A line's time, and the level that took it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LevelTime {
     /// The hash of the class's name.
     class: u64,
-    /// The number of the level among those that are known.
+    /// The index of the level in `OwnLog::levels`.
     level: usize,
     time: Duration,
 }
 
-/// The fewest lines of a level, and of the highest one beside it, that show what it takes.
+/// With fewer lines than this of a level, or of its site's highest level, their ratio is not trusted.
 const FEWEST: f64 = 20.0;
 
-/// What each level takes beside its site's highest, learned from lines of both: their number and their times (s) by class.
+/// Learns each level's time relative to its site's highest: by class and level, the number of lines and the sum of their times
+/// (s).
 #[derive(Debug, Default)]
 pub(super) struct LevelTimes(BTreeMap<(u64, usize), (f64, f64)>);
 
@@ -196,7 +197,8 @@ impl LevelTimes {
         *seconds += line.time.as_secs_f64();
     }
 
-    /// By level. Classes ask for pages of their own: each counts as often as both levels have it.
+    /// The relative time of each level. Classes ask for different pages, so each class is weighted by the lines that both
+    /// levels have.
     pub(super) fn shares(&self, levels: &[LoggedLevel]) -> Vec<Option<f64>> {
         let share = |number: usize| {
             let highest = levels.iter().rposition(|level| level.site == levels[number].site)?;
@@ -214,7 +216,7 @@ impl LevelTimes {
     }
 }
 
-/// A time at full quality. A level that takes nothing says nothing of it.
+/// The time at full quality. A level whose share is zero says nothing about it, so the time stays.
 fn divided(time: Duration, share: f64) -> Duration {
     if share > 0.0 { Duration::try_from_secs_f64(time.as_secs_f64() / share).unwrap_or(time) } else { time }
 }

@@ -1,8 +1,8 @@
-//! When requests of a random process come.
+//! Arrival times of a random process.
 //!
-//! Poisson, deterministic, Pareto, self-similar and SURGE's processes are processes of rate 1 in a time of their own, carried
-//! onto the rate by [`Cursor`]: twice the rate is the same process, twice as fast. A modulated process has states that
-//! last real time; its state multiplies the rate.
+//! Poisson, deterministic, Pareto, self-similar and SURGE's processes have rate 1 in a time of their own, which [`Cursor`] maps
+//! onto the wanted rate: twice the rate is the same process, twice as fast. A modulated process has states that last real time,
+//! and its state multiplies the rate.
 
 use super::on_off::OnOff;
 use super::rate::{Cursor, Reached};
@@ -12,11 +12,11 @@ use crate::workload::{self, Phase};
 use plimsoll_core::random::Random;
 use plimsoll_core::time::Duration;
 
-/// The moments of a process, in order.
+/// The arrival times of a process, in order.
 pub(super) struct Moments {
     process: IntervalProcess,
     cursor: Cursor,
-    /// Where the last answer stood on the rate, for users that wait for it.
+    /// The position on the rate at the last answer, for users that wait for their answers.
     answers: Cursor,
     random: Random,
 }
@@ -32,13 +32,13 @@ enum IntervalProcess {
 
 /// A two-state Markov-modulated process.
 struct Modulation {
-    /// What the rate is multiplied by in the calm and in the burst; 1 on average.
+    /// The factors on the rate in the calm and in the burst; 1 on average.
     multipliers: [f64; 2],
-    /// Mean time in either (s).
+    /// The mean length of the calm and of a burst (s).
     stays: [f64; 2],
-    /// Which it is.
+    /// Whether the present state is the burst.
     burst: bool,
-    /// When it ends (s).
+    /// When the present state ends (s).
     until: f64,
 }
 
@@ -66,7 +66,7 @@ impl Moments {
         Moments { process, answers: cursor.clone(), cursor, random }
     }
 
-    /// The next one (s); `None` if nothing comes any more.
+    /// The next arrival (s); `None` if nothing comes any more.
     pub(super) fn next(&mut self) -> Option<f64> {
         let random = &mut self.random;
         let area = match &mut self.process {
@@ -83,7 +83,7 @@ impl Moments {
         }
     }
 
-    /// How many more files of its page the last user to ask wants, if users wait for their answers.
+    /// If users wait for their answers: how many more files of its page the user of the last arrival wants.
     pub(super) fn files_left(&self) -> Option<u32> {
         match &self.process {
             IntervalProcess::Surge(users) => users.files_left(),
@@ -91,7 +91,7 @@ impl Moments {
         }
     }
 
-    /// When a user that has its answer now, and wants so many more files, asks next (s), and how many it wants then. `now`
+    /// For a user that has its answer now and wants `left` more files: when it asks next (s), and how many it wants then. `now`
     /// never goes back.
     pub(super) fn after_answer(&mut self, now: f64, left: u32) -> Option<(f64, u32)> {
         let IntervalProcess::Surge(users) = &self.process else { return None };
@@ -105,12 +105,12 @@ impl Moments {
 }
 
 impl Modulation {
-    /// The state at the beginning is drawn as if it had gone on for ever.
+    /// Draws the initial state from the stationary distribution.
     fn process(ratio: f64, burst: Duration, calm: Duration, random: &mut Random) -> IntervalProcess {
         let stays = [calm.as_secs_f64(), burst.as_secs_f64()];
         let cycle = stays[0] + stays[1];
         let mean = (stays[0] + ratio * stays[1]) / cycle;
-        // No state lasts any time: no state to be in. (NaN is caught too.)
+        // If no state lasts any time, there is no state to be in. (The condition also catches NaN.)
         if !(cycle > 0.0 && mean > 0.0) {
             return IntervalProcess::Poisson;
         }
@@ -125,7 +125,7 @@ impl Modulation {
     }
 
     fn next(&mut self, cursor: &mut Cursor, random: &mut Random) -> Option<f64> {
-        // The rest is counted in units of the multiplied rate, so that it goes over into the other state.
+        // What is left of an interval is counted in units of the multiplied rate, so that it carries over into the other state.
         let mut left = exponential(random);
         loop {
             let multiplier = self.multipliers[usize::from(self.burst)];

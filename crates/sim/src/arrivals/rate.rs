@@ -1,23 +1,23 @@
 //! A rate that changes by steps and ramps, and the time change that carries a unit-rate process onto it.
 //!
-//! With the integrated rate `A(t) = integral of rate`, the times `A^-1(s_1), A^-1(s_2), ...` of a process of rate 1 at
-//! s_1, s_2, ... have the wanted rate at every moment, and a Poisson process stays one (Cinlar, "Introduction to
-//! Stochastic Processes", 4.7). On a ramp, `A(x) = r x + k x^2 / 2` with slope k, so
-//! `x = 2 A / (r + sqrt(r^2 + 2 k A))`: the form of the root that does not cancel, and that holds for k = 0 too.
+//! With the integrated rate `A(t) = integral of rate`, a process of rate 1 with arrivals at s_1, s_2, ... has the wanted rate
+//! at every moment if its arrivals move to `A^-1(s_1), A^-1(s_2), ...`; a Poisson process stays one (Cinlar, "Introduction to
+//! Stochastic Processes", 4.7). On a ramp, `A(x) = r x + k x^2 / 2` with slope k, so `x = 2 A / (r + sqrt(r^2 + 2 k A))`: this
+//! form of the root does not cancel, and holds for k = 0 too.
 //!
-//! Thinning at the highest rate would be simpler, but draws in vain where the rate is low, and is for Poisson only.
+//! Thinning at the highest rate would be simpler, but it wastes draws while the rate is low, and works for Poisson only.
 
 use crate::workload::Phase;
 use std::sync::Arc;
 
-/// Where a process stands on its rate. It only moves forward, so that finding the phase costs nothing.
+/// A process's position on its rate. The position only moves forward, so finding the phase costs nothing.
 #[derive(Clone, Debug)]
 pub(super) struct Cursor {
     /// Phases in which anything arrives.
     stretches: Arc<[Stretch]>,
-    /// Index of the present one.
+    /// The index of the present stretch.
     at: usize,
-    /// Area of it that lies behind.
+    /// The area of the present stretch that was used up.
     spent: f64,
 }
 
@@ -28,16 +28,16 @@ struct Stretch {
     until: f64,
     rate: f64,
     slope: f64,
-    /// Under the rate: how many arrivals are expected.
+    /// The area under the rate: the expected number of arrivals.
     area: f64,
 }
 
 /// What [`Cursor::advance`] came to.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Reached {
-    /// All the area lies behind at this time (s).
+    /// All of the area was used up at this time (s).
     Arrival(f64),
-    /// The given time came first; so much area is left.
+    /// The limit came first; this much area is left.
     Limit(f64),
     /// The rate is zero for ever.
     End,
@@ -51,7 +51,7 @@ impl Cursor {
         Cursor { stretches: stretches.filter(|stretch| stretch.area > 0.0).collect(), at: 0, spent: 0.0 }
     }
 
-    /// Moves on by so much area, but not beyond the time `limit` (s).
+    /// Uses up this much area, but moves no further than the time `limit` (s).
     pub(super) fn advance(&mut self, mut area: f64, limit: f64) -> Reached {
         while let Some(stretch) = self.stretches.get(self.at) {
             let goal = self.spent + area;
@@ -90,7 +90,7 @@ impl Stretch {
         if self.slope == 0.0 {
             return self.from + area / self.rate;
         }
-        // Below zero only by rounding, at the end of a ramp to zero.
+        // At the end of a ramp to zero, rounding may make this slightly negative.
         let root = (self.rate * self.rate + 2.0 * self.slope * area).max(0.0).sqrt();
         (self.from + 2.0 * area / (self.rate + root)).min(self.until)
     }

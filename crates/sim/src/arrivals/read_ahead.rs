@@ -1,9 +1,9 @@
 //! A source that is read ahead, on a thread of its own.
 //!
-//! Parsing a log, or drawing from one, takes as long as a good part of all that is simulated of a request, and waits
-//! for memory meanwhile. The requests are the same and in the same order; the thread is only [`BATCHES`] batches
-//! earlier. A batch keeps all text in one string: a processor fetches what another processor wrote quickly only if it
-//! lies in order and is read in one go.
+//! Parsing a log, or drawing from one, takes a large part of the time that a request costs in the simulation, and mostly waits
+//! for memory. So a thread of its own does it, [`BATCHES`] batches ahead; the requests and their order are the same. A batch
+//! keeps all text in one string: a processor fetches what another processor wrote quickly only if it lies in order and is read
+//! in one go.
 
 use super::{LogNotes, Source, TimeOrigin};
 use crate::request::{Request, set};
@@ -15,16 +15,16 @@ use std::thread;
 
 /// Requests in a batch.
 const BATCH: usize = 1024;
-/// Batches that wait.
+/// Batches that may wait in each direction.
 const BATCHES: usize = 2;
 
 /// The requests of another source.
 pub(super) struct ReadAhead {
     full: Receiver<Batch>,
-    /// Back to the thread.
+    /// Returns used batches to the thread.
     empty: Sender<Batch>,
     batch: Batch,
-    /// The next row, and where the text of the row begins.
+    /// The next row, and where its text begins.
     next: usize,
     text: usize,
 }
@@ -34,7 +34,7 @@ struct Batch {
     rows: Vec<BatchRow>,
     /// Methods, hosts, paths and queries.
     text: String,
-    /// What comes after the rows: of the last batch its end, or why there is no more.
+    /// In the last batch, what follows the rows: the end, or the error that stopped the reading.
     end: Option<io::Result<()>>,
     /// The notes at the end of the batch.
     notes: Vec<LogNotes>,
@@ -42,7 +42,7 @@ struct Batch {
     origin: Option<TimeOrigin>,
 }
 
-/// A request, but for its text. It has no headers: logs have none.
+/// A request without its text. A request from a log has no headers.
 #[derive(Clone, Copy)]
 struct BatchRow {
     due: Instant,
@@ -55,10 +55,10 @@ struct BatchRow {
 }
 
 impl ReadAhead {
-    /// Begins to read.
+    /// Starts the reading thread.
     ///
     /// # Errors
-    /// There can be no more threads.
+    /// The thread cannot be started.
     #[expect(clippy::disallowed_methods, reason = "it reads, and what comes of it is in order")]
     pub(super) fn of(source: Box<dyn Source>) -> io::Result<Self> {
         let ((full_sender, full), (empty, empty_receiver)) = (sync_channel(BATCHES), channel());
@@ -107,8 +107,8 @@ impl Batch {
 }
 
 impl ReadAhead {
-    /// Copies a batch, and gives it back: read in one go, what another processor wrote comes as fast as memory can, and not
-    /// line by line whenever a request is due.
+    /// Copies a batch and gives it back. Read in one go, data that another processor wrote arrives at the speed of memory
+    /// instead of cache line by cache line at each request.
     fn take(&mut self, mut full: Batch) {
         let Batch { rows, text, end, notes, progress, origin } = &mut self.batch;
         rows.clone_from(&full.rows);
@@ -116,7 +116,7 @@ impl ReadAhead {
         (*end, *notes, *progress) = (full.end.take(), std::mem::take(&mut full.notes), full.progress);
         *origin = full.origin;
         (self.next, self.text) = (0, 0);
-        // The reader may have read everything and ended.
+        // The send fails if the reader has read everything and ended, which is no error.
         let _ = self.empty.send(full);
     }
 }
@@ -135,7 +135,7 @@ impl Source for ReadAhead {
         let text = &self.batch.text[self.text..];
         set(&mut request.method, &text[..method]);
         set(&mut request.host, &text[method..method + host]);
-        // Mostly another than the last: not worth comparing.
+        // The path mostly differs from the last one, so comparing does not pay.
         request.path.clear();
         let before = method + host;
         request.path.push_str(&text[before..before + path]);

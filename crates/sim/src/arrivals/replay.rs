@@ -1,12 +1,12 @@
-//! An access log as a source: its requests at their times, faster if wished, each as often as wished.
+//! Replays an access log: its requests at their times, if wished faster, and each if wished several times.
 //!
-//! A stamp to the second says no more than that a request came within it, so that it comes at a random moment of it; one with a
-//! fraction is kept. Copies of a request come from clients of their own at random moments within a second of it. So a burst
-//! stays a burst, but no three copies arrive at the same instant. The order of requests within a second is not kept.
+//! If a stamp is to the second, the request comes at a random moment of that second; if it has a fraction, the request comes at
+//! that time. Copies of a request come from clients of their own at random moments within the next second. So a burst stays a
+//! burst, but copies do not arrive at the same instant. The order of requests within a second is not kept.
 //!
-//! All that comes of a line comes within a second of its time, and lines are in order of time: what lies before the next
-//! line's time can go out. So a heap holds about a second's requests. [`MOST`] bounds it: of a second with more, the
-//! first go out before the last are read, and those come in what is left of the second.
+//! All requests of a line come within a second of its time, and lines are in order of time, so whatever lies before the next
+//! line's time can go out. The heap thus holds about a second's requests, at most [`MOST`]: if a second has more, its first
+//! requests go out before its last are read, and those come in the rest of the second.
 
 use super::access_log::AccessLog;
 use super::clock::Clock;
@@ -21,7 +21,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io;
 
-/// The most requests that wait for their moment.
+/// The most requests that wait for their time.
 const MOST: usize = 100_000;
 const SECOND_NS: u64 = 1_000_000_000;
 
@@ -35,16 +35,16 @@ pub(super) struct ReplayedLog {
     records: Records,
     /// The line whose copies are made now.
     line: Option<CurrentLine>,
-    /// What waits.
+    /// Requests that wait for their time.
     due: BinaryHeap<Reverse<PendingRequest>>,
-    /// Requests made so far: those of equal times come in this order.
+    /// Requests made so far; requests of equal times come in this order.
     made: u64,
-    /// The last request's time, in the log's time.
+    /// The time of the last request that went out (the log's time).
     floor_ns: u64,
     ended: bool,
 }
 
-/// A request to be: times are the log's, not sped up.
+/// A request that is to come. Times are the log's, not sped up.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct PendingRequest {
     time_ns: u64,
@@ -62,7 +62,7 @@ struct CurrentLine {
 }
 
 impl ReplayedLog {
-    /// The log from the first line on, which comes within the first second.
+    /// Starts at the log's first line, whose requests come within the first second of the run.
     pub(super) fn new(log: AccessLog, replay: Replay, random: Random) -> Self {
         ReplayedLog {
             log,
@@ -103,7 +103,7 @@ impl ReplayedLog {
         Some(due)
     }
 
-    /// Makes one more copy of the present line; after the last, there is none.
+    /// Makes one more copy of the present line; after its last copy, the line is done.
     fn copy(&mut self) {
         let Some(line) = &mut self.line else { return };
         if line.made >= line.copies {
@@ -178,7 +178,7 @@ impl Source for ReplayedLog {
     }
 
     fn origin(&self) -> Option<TimeOrigin> {
-        // What was cut of gaps is passed at once.
+        // Time that was cut out of gaps counts as passed.
         let LogNotes { began, gaps, .. } = self.log.notes;
         let began = began? as f64 * 1e-6 + gaps.1;
         (began > 0.0).then(|| TimeOrigin { began: Duration::from_secs_f64(began), speed: self.replay.speed })
@@ -189,7 +189,7 @@ impl Source for ReplayedLog {
     }
 }
 
-/// Records in use, and memory of those that were.
+/// Records in use, and freed ones whose memory is used again.
 #[derive(Default)]
 struct Records {
     slots: Vec<Slot>,

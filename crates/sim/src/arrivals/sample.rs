@@ -1,9 +1,8 @@
-//! What requests ask for, drawn from an access log: each of its requests is as likely as another.
+//! What requests ask for, drawn from an access log, in which each request is equally likely.
 //!
-//! The log is read once. If it has more than [`MOST`] requests, a random sample of that size is kept, each request with
-//! the same probability (algorithm R: Vitter, "Random Sampling with a Reservoir", 1985), so that memory is constant.
-//! Equal requests are kept once: there are few different ones, and so they stay in the processor's caches, without which
-//! a draw takes several times as long.
+//! The log is read once. If it has more than [`MOST`] requests, a uniform random sample of that size is kept (algorithm R:
+//! Vitter, "Random Sampling with a Reservoir", 1985), so memory is constant. Equal requests are stored once: there are few
+//! different ones, so they stay in the processor's caches; otherwise a draw takes several times as long.
 
 use super::LogNotes;
 use super::access_log::AccessLog;
@@ -19,7 +18,7 @@ const MOST: u64 = 100_000;
 
 /// Requests of a log.
 pub(super) struct Sample {
-    /// For each request, which of `different` it is.
+    /// For each request, its index in `different`.
     requests: Vec<u32>,
     different: Vec<Request>,
     /// What was found in the log.
@@ -59,14 +58,14 @@ impl Sample {
         Ok(Sample { requests, different, notes: log.notes })
     }
 
-    /// Fills in one of them.
+    /// Fills in a random request of the sample.
     pub(super) fn draw(&self, request: &mut Request, random: &mut Random) {
         let which = self.requests[random.below(self.requests.len() as u64) as usize];
         request.copy_from(&self.different[which as usize]);
     }
 }
 
-/// Everything in which two requests of a log differ.
+/// All fields in which two requests of a log can differ.
 fn key(request: &Request) -> (&str, &str, &str, &str, u64, Option<Duration>) {
     (&request.method, &request.host, &request.path, &request.query, request.bytes, request.service)
 }

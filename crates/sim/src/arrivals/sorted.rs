@@ -1,11 +1,11 @@
 //! The lines of a log sorted by time, in bounded memory.
 //!
-//! Lines are collected until they fill [`CHUNK`] bytes, sorted by their stamps, and written to a temporary file as a run;
-//! then all runs are merged. Both steps are stable: lines of one time keep the order in which they stand in the log. The
-//! runs lie in one file, which has no name and so leaves nothing behind; each is read through a buffer of its own, and all
-//! buffers together take no more memory than a chunk.
+//! Lines are collected until they fill [`CHUNK`] bytes, sorted by their stamps, and written to a temporary file as a run; then
+//! all runs are merged. Both steps are stable: lines with the same stamp keep their order in the log. All runs lie in one file,
+//! which has no name and so leaves nothing behind. Each run is read through a buffer of its own, and all buffers together take
+//! no more memory than a chunk.
 //!
-//! Why not sort positions in the log: it may be compressed, or standard input.
+//! Sorting positions in the log instead would need to seek in it, but it may be compressed, or standard input.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -13,11 +13,11 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::FileExt;
 
-/// Bytes of lines that are sorted in memory.
+/// How many bytes of lines are sorted in memory at a time.
 pub(super) const CHUNK: usize = 64 << 20;
-/// The least of a run's buffer.
+/// The smallest buffer of a run.
 const LEAST_BUFFER: usize = 4 << 10;
-/// Before each line: its stamp and its length.
+/// The bytes before each line: its stamp and its length.
 const HEAD: usize = 12;
 
 /// Takes lines in any order.
@@ -33,10 +33,10 @@ pub(super) struct Sorter {
 }
 
 impl Sorter {
-    /// Chunks of so many bytes.
+    /// Sorts chunks of `chunk` bytes.
     ///
     /// # Errors
-    /// There can be no temporary file.
+    /// No temporary file can be created.
     pub(super) fn new(chunk: usize) -> io::Result<Self> {
         let file = tempfile::tempfile().map_err(|error| temporary(&error))?;
         Ok(Sorter {
@@ -49,7 +49,7 @@ impl Sorter {
         })
     }
 
-    /// Takes a line with its stamp.
+    /// Adds a line with its stamp.
     ///
     /// # Errors
     /// The temporary file cannot be written.
@@ -111,7 +111,7 @@ pub(super) struct SortedLines {
     size: u64,
 }
 
-/// A part of the file, of which some is in memory.
+/// A run in the file, of which some is in memory.
 struct SortedRun {
     at: u64,
     end: u64,
@@ -139,7 +139,7 @@ impl SortedLines {
         Ok(true)
     }
 
-    /// How much of it was read, in [0, 1].
+    /// How much was read, in [0, 1].
     pub(super) fn progress(&self) -> f64 {
         self.read as f64 / self.size.max(1) as f64
     }
@@ -157,7 +157,7 @@ impl SortedLines {
 }
 
 impl SortedRun {
-    /// Makes sure that so many bytes are in memory; false at the end of the run.
+    /// Makes sure that `needed` bytes are in memory; false at the end of the run.
     fn fill(&mut self, file: &File, needed: usize, buffer: usize) -> io::Result<bool> {
         let left = self.buffer.len() - self.next;
         if left >= needed {
@@ -176,7 +176,7 @@ impl SortedRun {
     }
 }
 
-/// Says of what the error is.
+/// The same error, saying that it concerns the temporary file.
 fn temporary(error: &io::Error) -> io::Error {
     let place = std::env::temp_dir();
     io::Error::new(error.kind(), format!("the sorted log, a temporary file in {}: {error}", place.display()))

@@ -9,11 +9,10 @@
 //! | time between two files of a page (active OFF) | Weibull, `a = 1.46` s, `b = 0.382` |
 //! | time between two pages (inactive OFF) | Pareto, `k = 1` s, `alpha = 1.5` |
 //!
-//! SURGE's users wait for their answers: each time is counted from the answer to the request before it. The paper QM (3.2)
-//! changed that, so that the rate of requests does not depend on the server: each time is counted from that request. The
-//! workload says which. The users together have the rate 1 in a time of their own, if no answer takes any time, as the other
-//! processes do; with the number of users for which one of them sends [`user_rate`] requests a second, that time is SURGE's
-//! own.
+//! SURGE's users wait for their answers: each time is counted from the answer to the request before. The paper QM (3.2) changed
+//! that so that the rate of requests does not depend on the server: each time is counted from the request before. The workload
+//! says which of the two holds. Like the other processes, all users together have the rate 1 in a time of their own, if answers
+//! take no time. If there are as many users as [`user_rate`] requests a second of each give the rate, that time is SURGE's own.
 
 use crate::distribution::normal;
 use plimsoll_core::random::Random;
@@ -31,7 +30,7 @@ const MEAN_ACTIVE: f64 = 5.538;
 const MEAN_FILES: f64 = 1.3701;
 /// The mean of a Pareto variable with `k = 1` s (s).
 const MEAN_INACTIVE: f64 = INACTIVE_TAIL / (INACTIVE_TAIL - 1.0);
-/// A page that is under way when a run begins has no more files left.
+/// The most files that are left of a page that is in progress when a run begins.
 const MOST_FILES: u32 = 10_000;
 
 /// Requests per second of one user.
@@ -39,28 +38,28 @@ pub(super) fn user_rate() -> f64 {
     MEAN_FILES / (MEAN_INACTIVE + (MEAN_FILES - 1.0) * MEAN_ACTIVE)
 }
 
-/// The users together.
+/// All user equivalents together.
 pub(super) struct UserEquivalents {
-    /// When each asks next (s), the earliest first, and for how many files of its page after that. Times are not negative,
-    /// so that their bits are in the order of the numbers.
+    /// For each user, when it asks next (s), the earliest first, and how many files of its page are left after that. Times are
+    /// not negative, so their bits order as the numbers do.
     next: BinaryHeap<Reverse<(u64, u32)>>,
-    /// Requests per second of all.
+    /// Requests per second of all users.
     rate: f64,
     now: f64,
     waits: bool,
-    /// How many more files of its page the last user to ask wants, if users wait.
+    /// If users wait for their answers: how many more files of its page the user of the last arrival wants.
     left: Option<u32>,
 }
 
 impl UserEquivalents {
-    /// Users who have always asked for pages.
+    /// Users in their stationary state.
     pub(super) fn new(users: u32, waits: bool, random: &mut Random) -> Self {
         let users = users.max(1);
         let next = (0..users).map(|_| Reverse(under_way(random))).collect();
         UserEquivalents { next, rate: f64::from(users) * user_rate(), now: 0.0, waits, left: None }
     }
 
-    /// Time from one request to the next; of users that wait, to the next user's first.
+    /// The time from one request to the next. If users wait, only each user's first request comes from here.
     pub(super) fn interval(&mut self, random: &mut Random) -> f64 {
         let began = self.now;
         let Some(mut first) = self.next.peek_mut() else { return f64::INFINITY };
@@ -76,19 +75,19 @@ impl UserEquivalents {
         (self.now - began) * self.rate
     }
 
-    /// How many more files of its page the last user to ask wants, if users wait for their answers.
+    /// If users wait for their answers: how many more files of its page the user of the last arrival wants.
     pub(super) fn files_left(&self) -> Option<u32> {
         self.left
     }
 
-    /// The time from a user's answer to its next request, and how many files are left after that.
+    /// The time from an answer to its user's next request, and how many files are left after that.
     pub(super) fn after_answer(&self, left: u32, random: &mut Random) -> (f64, u32) {
         let (gap, left) = step(left, random);
         (gap * self.rate, left)
     }
 }
 
-/// The time until a user asks again who has so many files of its page left, and how many are left after that.
+/// If a user has `left` files of its page left: the time until it asks again, and how many are left after that.
 fn step(left: u32, random: &mut Random) -> (f64, u32) {
     match left.checked_sub(1) {
         Some(left) => (active_off(random), left),
@@ -96,14 +95,15 @@ fn step(left: u32, random: &mut Random) -> (f64, u32) {
     }
 }
 
-/// A user who has always been there: when it asks next, and what is left after that. What is left of a time has the density
-/// `P(X > x) / E X`, so a start with all times fresh would have too many requests for hours.
+/// The stationary state of a user: when it asks next, and what is left after that. The residual of a time has the density `P(X
+/// > x) / E X`; if all times began fresh, there would be too many requests for hours.
 fn under_way(random: &mut Random) -> (u64, u32) {
     let active = (MEAN_FILES - 1.0) * MEAN_ACTIVE;
     if random.uniform() * (active + MEAN_INACTIVE) < MEAN_INACTIVE {
         return (inactive_left(random).to_bits(), files(random) - 1);
     }
-    // Files r are left after the present one with a probability as (r + 2)^-FILES_TAIL, that of a page of so many.
+    // After the present file, r files are left with a probability proportional to (r + 2)^-FILES_TAIL, that of a page with that
+    // many.
     let (mut left, mut chance) = (0, random.uniform() * (MEAN_FILES - 1.0));
     while left < MOST_FILES {
         chance -= f64::from(left + 2).powf(-FILES_TAIL);
@@ -115,7 +115,7 @@ fn under_way(random: &mut Random) -> (u64, u32) {
     (active_left(random).to_bits(), left)
 }
 
-/// What is left of a time between two pages (s): uniform below 1 s with probability `(alpha - 1) / alpha`, else with a
+/// The residual of a time between two pages (s): uniform below 1 s with probability `(alpha - 1) / alpha`, otherwise with a
 /// Pareto tail of exponent alpha - 1.
 fn inactive_left(random: &mut Random) -> f64 {
     if random.uniform() * INACTIVE_TAIL < INACTIVE_TAIL - 1.0 {
@@ -124,13 +124,13 @@ fn inactive_left(random: &mut Random) -> f64 {
     pareto(INACTIVE_TAIL - 1.0, random)
 }
 
-/// What is left of a time between two files (s): a uniform part of one that is drawn by its length, for which `(x / a)^b` has
-/// the gamma distribution of shape 1 + 1 / b.
+/// The residual of a time between two files (s): a uniform part of a time drawn in proportion to its length; of such a time x,
+/// `(x / a)^b` has the gamma distribution of shape 1 + 1 / b.
 fn active_left(random: &mut Random) -> f64 {
     random.uniform() * ACTIVE_SCALE * gamma(1.0 + 1.0 / ACTIVE_SHAPE, random).powf(1.0 / ACTIVE_SHAPE)
 }
 
-/// Gamma of a shape of at least 1 (Marsaglia and Tsang, "A Simple Method for Generating Gamma Variables", 2000).
+/// A gamma variate, for a shape of at least 1 (Marsaglia and Tsang, "A Simple Method for Generating Gamma Variables", 2000).
 fn gamma(shape: f64, random: &mut Random) -> f64 {
     let d = shape - 1.0 / 3.0;
     let c = 1.0 / (9.0 * d).sqrt();
@@ -147,17 +147,17 @@ fn pareto(tail: f64, random: &mut Random) -> f64 {
     (1.0 - random.uniform()).powf(-1.0 / tail)
 }
 
-/// Files of a page.
+/// The number of files of a page.
 fn files(random: &mut Random) -> u32 {
     pareto(FILES_TAIL, random) as u32
 }
 
-/// Time between two files of a page (s).
+/// A time between two files of a page (s).
 fn active_off(random: &mut Random) -> f64 {
     ACTIVE_SCALE * (-(1.0 - random.uniform()).ln()).powf(1.0 / ACTIVE_SHAPE)
 }
 
-/// Time between two pages (s).
+/// A time between two pages (s).
 fn inactive_off(random: &mut Random) -> f64 {
     pareto(INACTIVE_TAIL, random)
 }

@@ -27,8 +27,8 @@ const TAIL: (f64, f64) = (133_000.0, 1.1);
 /// The fractional part of the golden ratio.
 const GOLDEN: f64 = 0.618_033_988_749_895;
 
-/// So many files in the manner of SURGE, the most popular first. They share the page's weight; a `*` in its path becomes the
-/// rank of the file, from 1 on.
+/// Files in the manner of SURGE, the most popular first. They share the page's weight; a `*` in the page's path becomes the
+/// file's rank, from 1 on.
 pub fn surge_files(page: &Page, count: u32) -> Vec<Page> {
     let all: f64 = (1..=count).map(|rank| 1.0 / f64::from(rank)).sum();
     let file = |rank: u32| Page {
@@ -41,14 +41,14 @@ pub fn surge_files(page: &Page, count: u32) -> Vec<Page> {
     (1..=count).map(file).collect()
 }
 
-/// The size below which this share of all files is (bytes).
+/// The size (bytes) that this share of all files is below.
 fn size(share: f64) -> f64 {
     let (least, alpha) = TAIL;
     let in_body = lognormal(least.ln());
     if share > in_body {
         return least * ((1.0 - share) / (1.0 - in_body)).powf(-1.0 / alpha);
     }
-    // Half of what is left of the logarithm's range is far from the file in each step.
+    // The bisection halves the range of the logarithm in each step.
     let (mut low, mut high) = (0.0, least.ln());
     for _ in 0..50 {
         let middle = 0.5 * (low + high);
@@ -57,7 +57,7 @@ fn size(share: f64) -> f64 {
     high.exp()
 }
 
-/// The share of the lognormal law below a size, of which this is the logarithm.
+/// The share of the lognormal law below a size, given the logarithm of the size.
 fn lognormal(log_size: f64) -> f64 {
     0.5 * erfc((BODY.0 - log_size) / BODY.1 * FRAC_1_SQRT_2)
 }

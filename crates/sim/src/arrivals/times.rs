@@ -1,46 +1,47 @@
-//! Which number of a log's lines is what their requests took.
+//! Which field of a log's lines holds the time that a request took.
 //!
-//! The Common and Combined formats have no such number; servers are configured to append it: Apache's `%D` and `%T`, nginx's
+//! The Common and Combined formats have no such field; servers are configured to append it: Apache's `%D` and `%T`, nginx's
 //! `$request_time` and `$upstream_response_time`, alone or as `rt=0.005 urt="0.004"`. So the first [`PROBE`] lines are
-//! looked at, and what stands behind the formats' own fields is judged by these rules, the first that applies:
+//! examined, and the fields behind the formats' own are judged by the first of these rules that applies:
 //!
 //! 1. A named number: `urt`, `upstream_response_time` and the like are the server's own time; `rt`, `request_time` and the
 //!    like are a bound.
-//! 2. Numbers with a decimal point are seconds. If there are two, the one that is never the greater is the server's own
-//!    time. One alone is the server's own time if it is `-` on some lines, where no server was asked, and else a bound.
+//! 2. Numbers with a decimal point are seconds. If there are two, the smaller one is the server's own time. If there is one, it
+//!    is the server's own time if some lines have `-`, for requests that no server was asked for; otherwise it is a bound.
 //! 3. One whole number that is large, with a median of [`LARGE`] or more, is `%D`: a bound in microseconds. So is one that is
-//!    hardly ever small ([`is_never_small`]), as a server below a millisecond writes it. Two of them may be byte counts
-//!    (Apache's `combinedio`), a small one `%T` or anything, and one that only ever rises a counter: they are not taken.
+//!    hardly ever small ([`is_never_small`]), as a server with service times below a millisecond writes it. Two whole numbers
+//!    may be byte counts (Apache's `combinedio`), a small one may be `%T` or anything, and one that only rises is a counter:
+//!    none of these is taken.
 //!
-//! A bound is the time until the last byte was sent: it contains waiting and the client's own slowness. Whoever knows better
-//! names the field and its unit ([`LogTimes::Field`]).
+//! A bound is the time until the last byte was sent, so it includes waiting and the client's own slowness. A user who knows
+//! better names the field and its unit ([`LogTimes::Field`]).
 
 use super::FoundTimes;
 use crate::workload::{FieldPlace, LogTimes, TimeField, TimeUnit};
 use plimsoll_core::time::Duration;
 use std::collections::BTreeSet;
 
-/// Lines that are looked at.
+/// Lines that are examined.
 pub(super) const PROBE: usize = 200;
-/// No request takes so many whole seconds, so that it is another unit.
+/// No request takes this many whole seconds, so the unit is a smaller one.
 const LARGE: f64 = 1_000.0;
-/// No answer is ready in so few microseconds, nearly. In seconds or milliseconds a missing page, a redirect and a small file
-/// take less.
+/// Hardly any answer takes fewer microseconds than this; in seconds or milliseconds, a missing page, a redirect or a small file
+/// does.
 const QUICKEST: f64 = 20.0;
-/// Half the requests take longer than this in microseconds: logs of servers begin above it.
+/// In logs of real servers, half of the requests take longer than this many microseconds.
 const USUAL: f64 = 50.0;
-/// Fewer lines do not show that a number is never small.
+/// Fewer lines than this do not show that a number is never small.
 const FEWEST: usize = 20;
-/// Fewer numbers rise by chance.
+/// Fewer numbers than this may rise by chance.
 const FEWEST_RISING: usize = 5;
-/// Longer than a day is no service time, but another unit.
+/// A time longer than a day is not a service time, so the unit is a smaller one.
 const LONGEST: f64 = 86_400.0;
-/// The part of the lines that must have a field, so that an odd line decides nothing.
+/// The part of the lines that must have a field; less than 1, so that an odd line decides nothing.
 const NEARLY_ALL: f64 = 0.95;
 
 const OWN: [&str; 7] =
     ["urt", "upstream_response_time", "upstream_time", "ut", "service_time", "us", "backend_time"];
-/// What a request took until its last byte was sent, in the names in common use.
+/// Names in common use for the time until a request's last byte was sent.
 const BOUNDS: [&str; 9] =
     ["rt", "request_time", "duration", "response_time", "time_taken", "d", "t", "rtime", "took"];
 
@@ -51,8 +52,8 @@ pub(super) struct TailField<'a> {
     value: &'a str,
 }
 
-/// The fields in what follows the bytes, and in the Combined format referer and agent: words, and texts in quotes. Parts
-/// that nginx separates by `,` and `:` are one field.
+/// The fields behind the bytes and, in the Combined format, behind referer and agent: words, and quoted texts. A list that
+/// nginx separates by `,` and `:` is one field.
 pub(super) fn fields(mut rest: &str) -> impl Iterator<Item = TailField<'_>> {
     std::iter::from_fn(move || {
         rest = rest.trim_start();
@@ -87,7 +88,7 @@ pub(super) fn skip_quoted(text: &str) -> (&str, &str) {
     (text, "")
 }
 
-/// Where a word ends that may be a list: `0.020, 0.005 : 0.100`.
+/// The end of a word that may be a list such as `0.020, 0.005 : 0.100`.
 fn end_of_word(text: &str) -> usize {
     let mut end = 0;
     loop {
@@ -101,7 +102,8 @@ fn end_of_word(text: &str) -> usize {
     }
 }
 
-/// A number, or nginx's list of one for each server that was tried: they add up. `-` is one that did no work.
+/// A number of seconds, or nginx's list with one for each server that was tried, which are summed. A `-` stands for a server
+/// that did no work.
 pub(super) fn seconds(text: &str) -> Option<f64> {
     let part = |part: &str| match part.trim() {
         "-" => Some(0.0),
@@ -116,7 +118,7 @@ pub(super) fn duration(number: f64, unit: TimeUnit) -> Option<Duration> {
     (0.0..=LONGEST).contains(&seconds).then(|| Duration::from_secs_f64(seconds))
 }
 
-/// The unit of a number for which none is stated: whole and large is microseconds.
+/// The unit of a single number if nothing states it: microseconds if the number is whole and large, else seconds.
 pub(super) fn unit_of(number: f64) -> TimeUnit {
     if number >= LARGE && number.fract() == 0.0 { TimeUnit::Microseconds } else { TimeUnit::Seconds }
 }
@@ -131,7 +133,7 @@ pub(super) fn time_in(tail: &str, found: &FoundTimes) -> Option<Duration> {
     duration(seconds(field.value)?, found.unit)
 }
 
-/// What the lines with these tails show.
+/// The field that holds the time in lines with these tails.
 pub(super) fn find(tails: &[&str], wanted: &LogTimes) -> Option<FoundTimes> {
     let lines: Vec<Vec<TailField<'_>>> = tails.iter().map(|tail| fields(tail).collect()).collect();
     let columns = Columns { lines: &lines };
@@ -145,7 +147,7 @@ pub(super) fn find(tails: &[&str], wanted: &LogTimes) -> Option<FoundTimes> {
     (found.own || *wanted == LogTimes::Bounds).then_some(found)
 }
 
-/// The fields behind the formats' own in which these lines have a number: their names, or else their places.
+/// The fields behind the formats' own in which these lines have a number: their names, or their places if they have none.
 pub(super) fn numbered(tails: &[&str]) -> BTreeSet<String> {
     let place = |(place, field): (usize, TailField<'_>)| {
         let name = field.name.map_or_else(|| (place + 1).to_string(), str::to_owned);
@@ -154,7 +156,7 @@ pub(super) fn numbered(tails: &[&str]) -> BTreeSet<String> {
     tails.iter().flat_map(|tail| fields(tail).enumerate().filter_map(place)).collect()
 }
 
-/// The fields of the lines, by their places.
+/// The fields of the lines, to be read column by column.
 struct Columns<'a> {
     lines: &'a [Vec<TailField<'a>>],
 }
@@ -164,7 +166,7 @@ impl Columns<'_> {
         self.lines.iter().map(Vec::len).max().unwrap_or(0)
     }
 
-    /// The numbers of a column, `None` for `-`; nothing unless nearly all lines have one.
+    /// The numbers of a column, with `None` for `-`; nothing unless nearly all lines have one.
     fn numbers(&self, place: usize) -> Option<Vec<(&str, Option<f64>)>> {
         let values =
             self.lines.iter().filter_map(|line| line.get(place)).filter(|field| field.name.is_none());
@@ -223,12 +225,12 @@ impl Columns<'_> {
             return Some(found(first, asked_none));
         };
         let least = |one: &[(&str, Option<f64>)], other: &[(&str, Option<f64>)]| {
-            // Both are rounded to a millisecond.
+            // Both times are rounded to a millisecond.
             let is_less = |a: Option<f64>, b: Option<f64>| a.unwrap_or(0.0) <= b.unwrap_or(0.0) + 0.001;
             let less = one.iter().zip(other).filter(|(a, b)| is_less(a.1, b.1)).count();
             less as f64 >= NEARLY_ALL * one.len() as f64
         };
-        // nginx's own order: the request's time, then the server's.
+        // If both orders fit, nginx's own order counts: the request's time, then the server's.
         match (least(&other, &one), least(&one, &other)) {
             (true, _) => Some(found(second, true)),
             (_, true) => Some(found(first, true)),
@@ -248,21 +250,21 @@ impl Columns<'_> {
     }
 }
 
-/// Whether the numbers rise from line to line, as those of Traefik's requests do, but for requests that overtake others by less
-/// than a quarter of the lines.
+/// Whether the numbers rise from line to line, as Traefik's request counter does. Requests may overtake others by less than a
+/// quarter of the lines.
 fn is_counter(values: &[f64]) -> bool {
     let apart = (values.len() / 4).max(1);
     values.len() >= FEWEST_RISING && values.iter().zip(&values[apart..]).all(|(before, after)| before < after)
 }
 
-/// The unit of a column for which none is stated.
+/// The unit of a column if nothing states it.
 pub(super) fn unit_of_all(values: &[f64]) -> TimeUnit {
     let whole = values.iter().all(|value| value.fract() == 0.0);
     if whole && is_never_small(values) { TimeUnit::Microseconds } else { unit_of(median(values)) }
 }
 
-/// Whether whole numbers are as `%D` of a server that answers in less than a millisecond: all but a few are above
-/// [`QUICKEST`], and they vary as times do, unlike a port or a status.
+/// Whether whole numbers look like `%D` of a server that answers in less than a millisecond: nearly all are above [`QUICKEST`],
+/// and they vary as times do, unlike a port or a status.
 fn is_never_small(values: &[f64]) -> bool {
     let quick = values.iter().filter(|value| **value < QUICKEST).count();
     let mut sorted = values.to_vec();

@@ -1,4 +1,4 @@
-//! Times as access logs write them.
+//! Time stamps of access logs.
 //!
 //! Three forms: `01/Aug/1995:00:00:01 -0400` (Common), RFC 3339 (with a space for the `T` and without a zone too, which is then
 //! UTC), and numbers of seconds, milliseconds, microseconds or nanoseconds since 1970, which are distinguished by their size:
@@ -13,7 +13,7 @@
 pub(super) struct Stamp {
     /// Microseconds since 1970.
     pub(super) micros: i64,
-    /// It was written to the second only.
+    /// Whether the stamp is to the second only.
     pub(super) whole: bool,
 }
 
@@ -54,7 +54,7 @@ impl Stamp {
         rest.time_of_day(days(year, month, day)?)
     }
 
-    /// A whole number since 1970.
+    /// A whole number of seconds, milliseconds, microseconds or nanoseconds since 1970.
     pub(super) fn epoch(number: i64) -> Option<Stamp> {
         Some(match number.unsigned_abs() {
             0..100_000_000_000 => Stamp { micros: number * 1_000_000, whole: true },
@@ -64,7 +64,7 @@ impl Stamp {
         })
     }
 
-    /// A number since 1970, with a fraction.
+    /// The same for a number with a fraction.
     pub(super) fn epoch_fraction(number: f64) -> Option<Stamp> {
         let whole = Self::epoch(number as i64).filter(|_| number.is_finite())?;
         let unit = if whole.whole { 1e6 } else { 1e3 };
@@ -94,14 +94,14 @@ fn days(year: i64, month: i64, day: i64) -> Option<i64> {
     if !(1..=length).contains(&day) {
         return None;
     }
-    // Years from March on: the leap day is the last, and months have 153 days in five.
+    // Years are counted from March on: the leap day is then the last, and every five months have 153 days.
     let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let (era, year_of_era) = (year.div_euclid(400), year.rem_euclid(400));
     let day_of_year = (153 * month + 2) / 5 + day - 1;
     Some(era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468)
 }
 
-/// What is still to be read.
+/// The rest of the text that is still to be read.
 struct Rest<'a>(&'a [u8]);
 
 impl<'a> Rest<'a> {
@@ -129,7 +129,7 @@ impl<'a> Rest<'a> {
         self.one_of(b":")?;
         let minute = self.number(2).filter(|minute| *minute < 60)?;
         self.one_of(b":")?;
-        // 60 is a leap second: the first of the next minute, as for Unix.
+        // A leap second is written as 60 and is taken, as Unix does, for the first second of the next minute.
         let second = self.number(2).filter(|second| *second <= 60)?;
         let fraction = self.fraction()?;
         let zone = self.zone()?;
@@ -137,7 +137,7 @@ impl<'a> Rest<'a> {
         Some(Stamp { micros: seconds * 1_000_000 + fraction.unwrap_or(0), whole: fraction.is_none() })
     }
 
-    /// Microseconds, if there are any.
+    /// The fraction of a second in microseconds, if there is one.
     fn fraction(&mut self) -> Option<Option<i64>> {
         if self.one_of(b".,").is_none() {
             return Some(None);
@@ -157,7 +157,7 @@ impl<'a> Rest<'a> {
         }
         let sign = if self.one_of(b"+-")? == b'-' { -1 } else { 1 };
         let hours = self.number(2)?;
-        // With or without a colon.
+        // The zone's hours and minutes may be separated by a colon.
         let _ = self.one_of(b":");
         let minutes = self.number(2).filter(|minutes| *minutes < 60)?;
         self.0.is_empty().then_some(sign * (hours * 3_600 + minutes * 60))

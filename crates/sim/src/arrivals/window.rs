@@ -1,12 +1,12 @@
-//! Lines in order of time, put back where a few of them are late.
+//! Puts a log's lines in order of time, as long as they are not too late.
 //!
-//! Servers write a line when its request ends, so the line of a long request stands behind later ones; a log of several
-//! processes, or one that was joined from several files, has more of that. So each line waits until one has been read
-//! whose time is [`WINDOW`] later. A line later than that comes together with the first that still waits, because the
-//! requests before have already been simulated.
+//! Servers write a line when its request ends, so the line of a long request stands behind later ones; a log that several
+//! processes write, or that was joined from several files, has more such lines. So each line waits until a line was read whose
+//! time is [`WINDOW`] later. A line that is even later comes together with the first that still waits, because the requests
+//! before were already simulated.
 //!
-//! Memory is bounded by [`MOST`] lines: beyond that the first goes out before its time, so that in a log with more than
-//! that in a minute a line is too late sooner.
+//! At most [`MOST`] lines wait. If there are more, the first goes out before its time; so in a log with more lines than that in
+//! a minute, a line counts as too late sooner.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -19,17 +19,17 @@ const MOST: usize = 100_000;
 /// Where a line was put.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Placed {
-    /// At its end.
+    /// At the end of the lines.
     InOrder,
     /// Before lines that were read earlier.
     Moved,
-    /// After lines that it should have come before.
+    /// After lines that it should have preceded.
     TooLate,
 }
 
 /// Lines that wait for earlier ones.
 pub(super) struct ReorderWindow<T> {
-    /// By time; lines of one time keep the order in which they stand.
+    /// Ordered by time; lines of one time keep their order in the log.
     waiting: BinaryHeap<Reverse<(i64, u64, T)>>,
     pushed: u64,
     latest: i64,
@@ -39,12 +39,12 @@ pub(super) struct ReorderWindow<T> {
 }
 
 impl<T: Ord> ReorderWindow<T> {
-    /// Nothing comes more than a window before time zero.
+    /// No line comes more than a window before time zero.
     pub(super) fn new() -> Self {
         ReorderWindow { waiting: BinaryHeap::new(), pushed: 0, latest: 0, floor: -WINDOW, ended: false }
     }
 
-    /// Takes a line.
+    /// Adds a line.
     pub(super) fn push(&mut self, time: i64, item: T) -> Placed {
         let placed = match time {
             _ if time < self.floor => Placed::TooLate,
@@ -59,12 +59,12 @@ impl<T: Ord> ReorderWindow<T> {
         placed
     }
 
-    /// No more lines come.
+    /// Says that no more lines come.
     pub(super) fn end(&mut self) {
         self.ended = true;
     }
 
-    /// The first line, if none can come before it any more.
+    /// The first line, if no line can come before it any more.
     pub(super) fn pop(&mut self) -> Option<(i64, T)> {
         let Reverse((first, ..)) = self.waiting.peek()?;
         let settled = *first <= self.latest.saturating_sub(WINDOW);

@@ -1,8 +1,9 @@
-//! The agent beside a server as a front: its own decisions (`plimsoll_core::agent`), which choose a tree and nothing else.
+//! The agent beside a server as a front: the agent's own code (`plimsoll_core::agent`) decides, and chooses only which of two
+//! trees serves a client.
 //!
-//! Every request goes to the server at once, at the highest level or at the lowest: those are the two trees. What the server
-//! shows of itself is what its log or status page would show, sampled as often as `plimsoll agent` samples. Probes go through
-//! the server's own queue and are in no figure.
+//! Every request goes to the server at once, at the highest level or at the lowest, which stand for the two trees. The agent
+//! sees what the server's log or status page would show, sampled as often as `plimsoll agent` samples. Probes go through the
+//! server's own queue and are counted in no result.
 
 use super::full_quality::FullQuality;
 use super::slots::Slots;
@@ -17,10 +18,10 @@ use plimsoll_core::request::{Outcome, Reason, Service, Target, Token};
 use plimsoll_core::telemetry::Readings;
 use plimsoll_core::time::{Duration, Instant};
 
-/// The agent's file, as far as it matters in virtual time.
+/// What of the agent's file matters in virtual time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AgentSettings {
-    /// How it is decided.
+    /// How the agent decides.
     pub settings: AgentLoopSettings,
     /// How the counters become a utilization.
     pub sense: LoadSense,
@@ -35,13 +36,13 @@ pub enum ShownCounters {
     Log,
     /// Apache's `server-status`: the same, and its busy workers.
     BusyWorkers,
-    /// nginx's `stub_status`: requests as they come, and all that are in service or wait.
+    /// nginx's `stub_status`: requests as they arrive, and the number that are waiting or in service.
     Requests,
 }
 
-/// A probe asks for something cheap: its part of the time that the server takes for a page.
+/// The service time of a probe as a part of that of a page, because a probe asks for something cheap.
 const PROBE_PART: f64 = 0.01;
-/// F of all clients: their hashes have 56 bits.
+/// The upper bound of the clients' hashes, which have 56 bits: with this fraction F, all clients get one tree.
 const ALL_CLIENTS: f64 = (1_u64 << 56) as f64;
 
 /// The agent beside one server.
@@ -51,17 +52,17 @@ pub(super) struct AgentFront {
     own: AgentSettings,
     workers: u32,
     probe_takes: Duration,
-    /// The number of the next sample, and the time between two.
+    /// The number of the next sample, and the time between two samples.
     sample: u64,
     between: Duration,
-    /// F.
+    /// The fraction F of the clients that get the higher tree.
     fraction: f64,
-    /// Whether a request is at the server, and how many are.
+    /// Whether each slot's request is at the server, and how many are.
     served: Slots<bool>,
     inside: u32,
     counted: Counters,
     probe: Probe,
-    /// When the probe that is open was sent, and when the next one is due.
+    /// When the open probe was sent, and when the next one is due.
     probe_from: Option<Instant>,
     probe_due: Instant,
 }
@@ -205,7 +206,7 @@ impl Front for AgentFront {
         self.probe = self.probe.next(took);
     }
 
-    /// m, where a site has the two trees alone: 1 + F.
+    /// The service level m of a site that has only the two trees: 1 + F.
     fn service_level(&self, _class: u16) -> Option<f64> {
         Some(1.0 + self.fraction)
     }

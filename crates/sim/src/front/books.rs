@@ -1,4 +1,4 @@
-//! The front around a comparator's policy: it knows where each request is, and does what the policy rules.
+//! The front around a comparator's policy: it keeps the stage of each request, and carries out what the policy decides.
 //!
 //! A request that starts gets its site's highest level. Exempt requests pass and are not counted.
 
@@ -11,11 +11,11 @@ use plimsoll_core::request::{Outcome, Reason, Service, Target, Token};
 use plimsoll_core::telemetry::Readings;
 use plimsoll_core::time::{Duration, Instant};
 
-/// What decides before the plants.
+/// A comparator's decisions about requests before they reach their plants.
 pub(super) trait Policy: Sized {
     /// Where a request waits at its plant.
     type Place: Copy;
-    /// What is kept of a request in service.
+    /// What the policy keeps of a request in service.
     type Kept: Copy;
 
     /// Decides on an arrival; others that were waiting may start or be dropped.
@@ -27,7 +27,7 @@ pub(super) trait Policy: Sized {
     /// A request that was started is gone from its plant.
     fn leave(&mut self, now: Instant, gone: Left<Self::Kept>, waiting: &mut Waiting<'_, Self>);
 
-    /// Runs what is due; says when to come again.
+    /// Runs what is due, and returns the time of the next call.
     fn tick(&mut self, _now: Instant, _waiting: &mut Waiting<'_, Self>) -> Instant {
         Instant::FAR
     }
@@ -56,7 +56,7 @@ pub(super) struct Asking<'a> {
     pub(super) plant: usize,
     /// Its token, and the level at which it starts.
     pub(super) waiter: (Token, u8),
-    /// What it truly takes of one worker.
+    /// The true service time of the request on one worker.
     pub(super) service: Duration,
 }
 
@@ -77,7 +77,7 @@ pub(super) struct Waiting<'a, P: Policy> {
 }
 
 impl<P: Policy> Waiting<'_, P> {
-    /// Does with one that waited what was ruled.
+    /// Carries out the policy's decision on a request that waited.
     pub(super) fn resume(&mut self, plant: usize, (token, level): (Token, u8), ruled: Ruled<P>) {
         match obey::<P>(self.stages, plant, (token, level), ruled) {
             Decision::Start(start) => self.orders.push(Order::Start(token, start)),
@@ -130,7 +130,7 @@ impl<P: Policy> Front for Books<P> {
             return Decision::Start(start);
         }
         let Start { plant, level, .. } = start;
-        // A request without a draw of its own is taken for the mean of its law.
+        // A request without a drawn factor gets the mean of its law.
         let full = FullService::of(request, request.work.unwrap_or(1.0));
         let service = self.full.plan.work(target.site, start, full).service;
         let waiter = (token, level);

@@ -28,7 +28,7 @@ enum Scheme {
     Pools(PoolSettings),
     /// Rules for each plant: a limiter, or a product by its own directives.
     Rules(MakeRules),
-    /// What AC is compared with.
+    /// SAC, which the paper AC compares its scheme with.
     Sac(SacSettings),
 }
 
@@ -40,11 +40,11 @@ impl Scheme {
 
 const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_secs(60);
-/// The listen queue of Apache and nginx.
+/// The default length of the listen queue of Apache and nginx.
 const LISTEN_QUEUE: u32 = 511;
 
 impl Comparator {
-    /// How each is written, and what it does: for a command's help.
+    /// How each comparator is written, and what it does, for a command's help.
     pub const FORMS: [(&str, &str); 15] = [
         ("none", "everything starts at once"),
         ("tail-drop:511", "reject when so many are in the system"),
@@ -84,12 +84,12 @@ impl Comparator {
         ),
     ];
 
-    /// Reads one of [`FORMS`](Comparator::FORMS). What is left out has the default that stands there; `queue` and
-    /// `burst` are 0, `wait` is 60 s, the unit of `sac` and `aces` is the fixed part of the
-    /// server's service, and `pools` has a process for each worker, 16 before shared cores.
+    /// Reads one of [`FORMS`](Comparator::FORMS). An option that is left out has the default shown there; `queue` and `burst`
+    /// are 0, `wait` is 60 s, the unit of `sac` and `aces` is the fixed part of the server's service, and `pools` has a process
+    /// for each worker, or 16 before shared cores.
     ///
     /// # Errors
-    /// One sentence: what is wrong, and how a comparator is written.
+    /// One sentence that says what is wrong, and how the comparator is written.
     pub fn parse(text: &str) -> Result<Comparator, String> {
         if let Some(rules) = products::parse(text) {
             return rules.map(|rules| Comparator(Scheme::Rules(rules)));
@@ -100,12 +100,12 @@ impl Comparator {
         Ok(Comparator(scheme))
     }
 
-    /// The agent, which has a file of its own instead of a form.
+    /// The agent as a comparator; its settings come from a file instead of a text.
     pub fn agent(settings: AgentSettings) -> Comparator {
         Comparator(Scheme::Agent(Box::new(settings)))
     }
 
-    /// Where what its front has [`learned`](Front::learned) is to be written when the run has ended.
+    /// The file to which the caller writes what the front has [`learned`](Front::learned) when the run has ended.
     pub fn memory(&self) -> Option<&Path> {
         match &self.0 {
             Scheme::Aces(settings) => settings.rate_forecast.as_deref(),
@@ -113,7 +113,7 @@ impl Comparator {
         }
     }
 
-    /// The front that does it, before these plants. Classes are numbered as in an engine of the same promises and seed.
+    /// Builds the comparator's front before these plants. Classes are numbered as in an engine of the same promises and seed.
     ///
     /// # Errors
     /// Promises that contradict each other; plants that the workload does not describe; a `sac` or `aces` whose unit is
@@ -199,7 +199,7 @@ fn read(words: &mut Words<'_>) -> Result<Scheme, String> {
     })
 }
 
-/// The service time of one unit: what the text gives, else the fixed part of the plant's service.
+/// The service time of one unit: the one in the text, else the fixed part of the plant's service.
 pub(super) fn known_unit(
     name: &str,
     what: &str,

@@ -4,7 +4,7 @@ use super::comparator::Comparator;
 use super::limit::Limits;
 use plimsoll_core::time::Duration;
 
-/// A text taken apart. Each part is taken once; what is left at the end is an error.
+/// The parts of a comparator's text. Each part is taken once; a part that is left at the end is an error.
 pub(super) struct Words<'a> {
     pub(super) name: &'a str,
     value: Option<&'a str>,
@@ -20,7 +20,7 @@ impl<'a> Words<'a> {
             None => (first, None),
         };
         let mut options = Vec::new();
-        // `cac:period=1s` is as good as `cac,period=1s`.
+        // `cac:period=1s` means the same as `cac,period=1s`.
         if let Some(option) = value.and_then(|value| value.split_once('=')) {
             options.push(option);
             value = None;
@@ -34,13 +34,13 @@ impl<'a> Words<'a> {
         Ok(Words { name, value, options })
     }
 
-    /// What stands behind the colon.
+    /// The value behind the colon, if there is one.
     pub(super) fn value<T>(&mut self, read: Read<T>) -> Result<Option<T>, String> {
         let name = self.name;
         self.value.take().map(|text| (read.of)(text).ok_or_else(|| read.error(name, name, text))).transpose()
     }
 
-    /// What must stand behind the colon.
+    /// The value behind the colon, which is required.
     pub(super) fn needed<T>(&mut self, read: Read<T>) -> Result<T, String> {
         let expected = read.expected;
         let name = self.name;
@@ -59,7 +59,7 @@ impl<'a> Words<'a> {
         (read.of)(text).map(Some).ok_or_else(|| read.error(self.name, key, text))
     }
 
-    /// The bounds of a limit that moves; the defaults are those that Netflix published.
+    /// The bounds of an adaptive limit; the defaults are Netflix's.
     pub(super) fn limits(&mut self) -> Result<Limits, String> {
         let initial = self.option("initial", AT_LEAST_ONE, 20)?;
         let least = self.option("least", AT_LEAST_ONE, 20)?;
@@ -74,7 +74,7 @@ impl<'a> Words<'a> {
         ))
     }
 
-    /// Everything must have been taken.
+    /// Fails if a part was not taken.
     pub(super) fn done(self) -> Result<(), String> {
         let name = self.name;
         if let Some(value) = self.value {
@@ -89,7 +89,7 @@ impl<'a> Words<'a> {
     }
 }
 
-/// `; it is written ...`, for a name that there is.
+/// The text `; it is written ...` for the comparator with this name.
 fn written(name: &str) -> String {
     let form = Comparator::FORMS.iter().map(|(form, _)| *form).find(|form| name_of(form) == name);
     form.map_or_else(String::new, |form| format!("; it is written {form}"))
@@ -100,7 +100,7 @@ pub(super) fn name_of(form: &str) -> &str {
     form.split([':', ',']).next().unwrap_or(form)
 }
 
-/// How a value is read.
+/// How a value is read, and what is expected of it.
 #[derive(Clone, Copy)]
 pub(super) struct Read<T> {
     pub(super) of: fn(&str) -> Option<T>,
@@ -120,7 +120,7 @@ pub(super) const NUMBER: Read<u32> = Read { of: |text| text.parse().ok(), expect
 pub(super) const AT_LEAST_ONE: Read<u32> =
     Read { of: |text| text.parse().ok().filter(|n| *n > 0), expected: "a whole number above 0" };
 
-/// Per second.
+/// A rate per second.
 pub(super) const RATE: Read<f64> = Read {
     of: |text| text.parse().ok().filter(|rate: &f64| rate.is_finite() && *rate > 0.0),
     expected: "a rate above 0",

@@ -1,4 +1,4 @@
-//! Where each request goes with a comparator: to its site's plant, at the highest level.
+//! Sends each request to its site's plant at the highest level, as every comparator does.
 
 use super::Start;
 use crate::service::ServicePlan;
@@ -6,7 +6,7 @@ use crate::workload::Workload;
 use plimsoll_core::promises::Promises;
 use plimsoll_core::request::{Classifier, Reason, Target};
 
-/// The classification of the gateway, and what the full version of each site takes.
+/// The gateway's classification, and the cost of each site's highest level.
 pub(super) struct FullQuality {
     pub(super) classifier: Classifier,
     pub(super) plan: ServicePlan,
@@ -27,7 +27,7 @@ impl FullQuality {
         Ok(FullQuality { classifier, plan: ServicePlan::new(promises, workload) })
     }
 
-    /// How a request starts. An exempt one passes and is not counted, as by a location without a limit.
+    /// How a request starts. An exempt request is not counted, as in a location without a limit.
     pub(super) fn start(&self, target: &Target) -> Start {
         let (plant, level) = self.plan.full(target.site);
         Start { plant, level, reason: if target.exempt { Reason::Exempt } else { Reason::Full } }

@@ -21,17 +21,17 @@ pub struct Gateway {
     lane: Lane,
     permits: Slots<Option<Permit>>,
     verdicts: Verdicts,
-    /// By plant, as promised.
+    /// For each plant, whether its server stops when a client leaves, as promised.
     stops_when_abandoned: Vec<bool>,
-    /// How requests were turned away, by their tokens.
-    rejected: Vec<(Token, Rejection)>,
+    /// The rejections that were sent, by the requests' tokens.
+    told: Vec<(Token, Rejection)>,
 }
 
 impl Gateway {
     /// An engine that keeps `promises`; `seed` as in [`Engine::new`].
     ///
     /// # Errors
-    /// What in the promises cannot be.
+    /// Which promises contradict each other.
     pub fn new(promises: &Promises, seed: u64) -> Result<Self, Vec<String>> {
         let (engine, mut lanes) = Engine::new(promises, 1, seed)?;
         let Some(lane) = lanes.pop() else { unreachable!("asked for one lane") };
@@ -40,37 +40,37 @@ impl Gateway {
         Ok(Gateway { engine, lane, permits, verdicts, stops_when_abandoned, rejected: Vec::new() })
     }
 
-    /// Takes over what a gateway learned before of how rates go on.
+    /// Takes over rate forecasts that another gateway learned.
     pub fn restore_rate_forecasts(&mut self, known: RateForecasts) {
         self.engine.restore_rate_forecasts(known);
     }
 
-    /// What it has learned of how rates go on.
+    /// The rate forecasts that the engine has learned.
     pub fn rate_forecasts(&self) -> RateForecasts {
         self.engine.rate_forecasts()
     }
 
-    /// What its engine has learned.
+    /// What the engine has learned.
     pub fn learned(&self) -> LearnedState {
         self.engine.learned()
     }
 
-    /// Goes on from what another gateway has learned, as [`Engine::restore`].
+    /// Goes on from what another gateway has learned; see [`Engine::restore`].
     pub fn restore(&mut self, learned: &LearnedState, at_once: bool) -> Vec<String> {
         self.engine.restore(learned, at_once)
     }
 
-    /// What it reports to the server of this plant of its places there, as [`Lane::place_load`].
+    /// What the gateway reports to this plant's server about its places there; see [`Lane::place_load`].
     pub fn place_load(&self, plant: usize) -> PlaceLoad {
         self.lane.place_load(plant)
     }
 
-    /// Inside a server: what a gateway has reported with a request, as [`Lane::hear_place_load`].
+    /// Inside a server: takes in the place load that a gateway sent with a request; see [`Lane::hear_place_load`].
     pub fn hear_place_load(&self, now: Instant, target: Target, load: PlaceLoad) {
         self.lane.hear_place_load(now, target, load);
     }
 
-    /// Hands on what the engine decided about waiting requests.
+    /// Passes on what the engine decided about waiting requests.
     #[inline]
     fn hand_on(&mut self, orders: &mut Vec<Order>) {
         if !self.verdicts.is_empty() {
@@ -127,10 +127,10 @@ impl Front for Gateway {
     }
 
     fn retry_after(&mut self, token: Token) -> Option<Duration> {
-        // A rejection is asked for at once, and there are few at a time.
-        let place = self.rejected.iter().rposition(|(own, _)| *own == token)?;
-        let (_, rejection) = self.rejected.swap_remove(place);
-        // As the gateway writes it.
+        // A rejection is asked for at once, so its entry is among the last.
+        let place = self.told.iter().rposition(|(told, _)| *told == token)?;
+        let (_, rejection) = self.told.swap_remove(place);
+        // The gateway writes whole seconds, at least one.
         Some(Duration::from_secs(rejection.retry_after_seconds().max(1)))
     }
 
@@ -184,7 +184,7 @@ impl Front for Gateway {
         Some(self.engine.status())
     }
 
-    /// A status says much more, and takes as long as a control period.
+    /// Reads only what the record keeps: a whole status takes as long as a control period.
     fn recorded(&self) -> Option<Recorded> {
         let plants = (0..self.stops_when_abandoned.len()).map(|plant| self.engine.plant_status(plant));
         Some(Recorded { plants: plants.collect(), responses: self.engine.response_status().collect() })

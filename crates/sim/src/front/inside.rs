@@ -1,9 +1,9 @@
-//! A pre-forking server whose own processes decide (UC 6): a request waits in the listen queue, where nobody sees it, until a
-//! process takes it and asks the engine.
+//! A pre-forking server whose own processes decide (UC 6): a request waits unseen in the listen queue until a process takes it
+//! and asks the engine.
 //!
-//! It is the engine of the same promises as in the gateway, with what a server's processes know: a request arrives when it is
-//! taken, whatever is taken is in service, and of the queue only its length is reported, as the process saw it that took the
-//! last request. Clients that leave are not seen before their response is written, so that they are served as all others.
+//! The engine and the promises are those of the gateway, but it knows only what a server's processes know. A request arrives
+//! when a process takes it, and is then in service. The queue is known only by its length when the last request was taken. A
+//! client that leaves is not noticed before its response is written, so its request is served like all others.
 
 use super::gateway::Gateway;
 use super::{Arriving, Decision, Front, Order};
@@ -16,26 +16,26 @@ use plimsoll_core::telemetry::status::Status;
 use plimsoll_core::time::{Duration, Instant};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Such a server.
+/// A pre-forking server.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ServerProcesses {
-    /// How many there are.
+    /// How many processes there are.
     pub count: u32,
-    /// How many requests may wait for one; more are turned away unseen.
+    /// How many requests may wait for a process; more are rejected unseen.
     pub listen_queue: usize,
-    /// How long a process is held after each response, and by a rejection, beyond what it counts: until its client has seen the
-    /// end, and it has its turn to take the next connection.
+    /// How long a process stays occupied after each response and each rejection without counting it: until its client has seen
+    /// the end, and until its turn to take the next connection.
     pub held: Duration,
-    /// After what time a client is not there any more when its response is written.
+    /// After how long a client has left when its response is written.
     pub patience: Option<Duration>,
-    /// What is reported to the controller of the queue.
+    /// What the controller learns about the queue.
     pub looks: QueueLook,
-    /// Whether the controller knows that requests wait unseen, and a service for a client that has left is work.
+    /// Whether the controller knows that requests wait unseen, and counts the service for a client that has left as work.
     pub is_counted: bool,
 }
 
 impl ServerProcesses {
-    /// So many, with Apache's listen queue, whose clients stay, and nothing that they do not count.
+    /// A server with `count` processes and Apache's listen queue, whose clients stay, and which occupies no uncounted time.
     pub const fn new(count: u32) -> ServerProcesses {
         ServerProcesses {
             count,
@@ -48,54 +48,54 @@ impl ServerProcesses {
     }
 }
 
-/// What the processes of a server report of its listen queue.
+/// What a server's processes report about its listen queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueueLook {
     /// Nothing.
     Nothing,
-    /// For how long it was never empty.
+    /// For how long the queue has never been empty.
     Stands,
-    /// That, and how many wait, unless the queue is all but full: then nobody knows how many come.
+    /// The same, and how many requests wait, unless the queue is all but full: then nobody knows how many come.
     Length,
-    /// How many wait in a full queue too.
+    /// The same, and how many requests wait, also if the queue is full.
     FullLength,
 }
 
-/// Apache's and nginx's.
+/// The default length of the listen queue of Apache and nginx.
 const LISTEN_QUEUE: usize = 511;
-/// As many as the gate of a server's processes has room for.
+/// The most requests that the gate has room for, so that the engine queues none.
 const WIDE: u32 = 65_535;
 
-/// Its listen queue, its processes, and the engine by which they decide.
+/// The server's listen queue, its processes, and the engine by which they decide.
 pub struct Inside {
     engine: Gateway,
     is: ServerProcesses,
     period: Duration,
     queue: VecDeque<(Token, Request, Target)>,
     free: u32,
-    /// When processes that are held are free again, in the order of time.
+    /// When occupied processes are free again, in order of time.
     returning: VecDeque<Instant>,
     looked: Looked,
-    /// When those under way have come.
+    /// When the requests in progress arrived.
     arrived: BTreeMap<u64, Instant>,
 }
 
-/// What processes saw of the queue.
+/// What the processes saw of the queue.
 #[derive(Clone, Copy, Debug, Default)]
 struct Looked {
-    /// When the last one looked.
+    /// When a process last took a request.
     at: Instant,
-    /// How many others waited.
+    /// How many others waited then.
     waiting: u32,
-    /// Since when each has found another request behind the one that it took; `None` if the last one did not.
+    /// Since when each process has found another request behind the one that it took; `None` if the last process found none.
     stands_since: Option<Instant>,
 }
 
 impl Inside {
-    /// Such a server, whose processes keep these promises.
+    /// A server whose processes keep these promises.
     ///
     /// # Errors
-    /// What in the promises cannot be.
+    /// Which promises contradict each other.
     pub fn new(promises: &Promises, seed: u64, is: ServerProcesses) -> Result<Inside, Vec<String>> {
         let mut promises = promises.inside_servers();
         let [plant] = &mut promises.plants[..] else {
@@ -119,7 +119,7 @@ impl Inside {
         self.is.patience.zip(waited).is_some_and(|(patience, waited)| waited > patience)
     }
 
-    /// Free processes take requests and decide.
+    /// Lets free processes take requests and decide on them.
     fn take(&mut self, now: Instant, orders: &mut Vec<Order>) {
         while self.returning.front().is_some_and(|free| *free <= now) {
             self.returning.pop_front();
@@ -147,7 +147,7 @@ impl Inside {
         }
     }
 
-    /// A process has ended with a request.
+    /// Ends a process's work on a request; the process is free after its holding time.
     fn hold(&mut self, now: Instant) {
         if self.is.held.is_zero() {
             self.free += 1;
@@ -156,12 +156,12 @@ impl Inside {
         }
     }
 
-    /// What the controller reads of the queue: nothing where nobody has looked for a period.
+    /// What the controller reads about the queue; nothing if no process has taken a request for a period.
     fn read_queue(&self, now: Instant, readings: &Readings) -> Readings {
         let Looked { at, waiting, stands_since } = self.looked;
         let is_recent = self.is.looks != QueueLook::Nothing && now.since(at) < self.period;
         let stands = stands_since.filter(|_| is_recent).map(|since| now.since(since));
-        // As the kernel's figures are read: it need not be full in this moment, in which one has just been taken.
+        // A queue counts as full if it is nearly so, as with the kernel's figures: a process has just taken a request from it.
         let is_full = waiting > 0 && (waiting + waiting / 16 + 1) as usize >= self.is.listen_queue;
         let reports = match self.is.looks {
             QueueLook::Nothing | QueueLook::Stands => false,
@@ -215,7 +215,7 @@ impl Front for Inside {
     fn depart(&mut self, now: Instant, token: Token, outcome: Outcome, _orders: &mut Vec<Order>) {
         let outcome = if self.has_left(now, token) { Outcome::Abandoned } else { outcome };
         if self.arrived.remove(&token.0).is_some() {
-            // A client that the workload has leave while it waits leaves the queue too.
+            // If a client's patience ends while its request waits, the request leaves the queue too.
             self.queue.retain(|(waiting, ..)| *waiting != token);
         }
         self.engine.depart(now, token, outcome, &mut Vec::new());

@@ -1,7 +1,7 @@
-//! What stands in front of the plants and decides: the gateway's own engine, or a comparator.
+//! The fronts, which decide before the plants: the gateway's own engine, or a comparator.
 //!
-//! Comes in: arrivals, releases, departures and ticks, as the gateway's engine gets them. Goes out: a [`Decision`] on each
-//! arrival, and an [`Order`] for each request that waited.
+//! Input: arrivals, releases, departures and ticks, as the gateway's engine gets them. Output: a [`Decision`] on each arrival,
+//! and an [`Order`] for each request that waited.
 
 mod aces;
 mod agent;
@@ -32,38 +32,39 @@ use plimsoll_core::telemetry::Readings;
 use plimsoll_core::telemetry::status::Status;
 use plimsoll_core::time::{Duration, Instant};
 
-/// What decides. The run calls it as the gateway calls the engine, and does what it says.
+/// A front decides on requests. The run calls it as the gateway calls the engine, and carries out its decisions.
 pub trait Front {
-    /// Where a request belongs; `None` if no site has its host.
+    /// The site and class of a request; `None` if no site has its host.
     fn classify(&self, request: &Request) -> Option<Target>;
 
-    /// Decides on an arrival. Orders for others go to `orders`; the arriving one's own decision is returned.
+    /// Decides on an arrival and returns the decision. Orders for waiting requests go to `orders`.
     fn arrive(&mut self, now: Instant, arrival: Arriving<'_>, orders: &mut Vec<Order>) -> Decision;
 
-    /// The `Retry-After` of the rejection that the request got last, in whole seconds. A comparator sends none.
+    /// The `Retry-After` of a request's last rejection, in whole seconds. A comparator sends none.
     fn retry_after(&mut self, _token: Token) -> Option<Duration> {
         None
     }
 
-    /// The plant is free of a started request, and its response was sent.
+    /// Called when the plant has finished a started request, and its response was sent.
     fn release(&mut self, now: Instant, token: Token, service: Service, orders: &mut Vec<Order>);
 
-    /// The plant refused a started request, which departs then.
+    /// Called when the plant refused a started request, which then departs.
     fn refused(&mut self, _token: Token) {}
 
-    /// The client of a started request has left, and its plant does not know. Whether its place is kept until the plant is done
-    /// with it; else it departs at once. A comparator closes the connection and takes the place for free.
+    /// The client of a started request has left, and the plant does not know. Returns true if the request keeps its place until
+    /// the plant is done with it; otherwise it departs at once. A comparator closes the connection and counts the place as
+    /// free.
     fn abandon(&mut self, _now: Instant, _token: Token) -> bool {
         false
     }
 
-    /// A request that was started or waits has ended. Called once for each, after `release` if that came.
+    /// A request that was started or waits has ended. Called once for each, after `release` if there was one.
     fn depart(&mut self, now: Instant, token: Token, outcome: Outcome, orders: &mut Vec<Order>);
 
-    /// Runs what is due; says when to come again.
+    /// Runs what is due, and returns the time of the next tick.
     fn tick(&mut self, now: Instant, readings: &Readings, orders: &mut Vec<Order>) -> Instant;
 
-    /// The time by which it must be ticked, if something since the last tick has brought that forward.
+    /// The time by which the front must be ticked, if something since the last tick has moved it forward.
     fn due(&self) -> Instant {
         Instant::FAR
     }
@@ -73,17 +74,17 @@ pub trait Front {
         next
     }
 
-    /// m of a class, for the record. A comparator has none.
+    /// The service level m of a class, for the record. A comparator has none.
     fn service_level(&self, _class: u16) -> Option<f64> {
         None
     }
 
-    /// What the engine knows. A comparator has none.
+    /// The engine's status. A comparator has none.
     fn status(&self) -> Option<Status> {
         None
     }
 
-    /// What of that the record keeps.
+    /// The part of the status that the record keeps.
     fn recorded(&self) -> Option<Recorded> {
         self.status().map(Recorded::from)
     }
@@ -96,7 +97,7 @@ pub trait Front {
     /// The probe has ended: answered, or failed.
     fn probed(&mut self, _now: Instant, _answered: bool) {}
 
-    /// What it has learned that a later run can begin with, as text. Only AC's prediction has any.
+    /// What the front has learned that a later run can begin with, as text. Only AC's prediction has any.
     fn learned(&self) -> Option<String> {
         None
     }
@@ -105,16 +106,15 @@ pub trait Front {
 /// A request that arrives.
 #[derive(Clone, Copy, Debug)]
 pub struct Arriving<'a> {
-    /// What it asks for.
+    /// The request itself.
     pub request: &'a Request,
-    /// Where it belongs.
+    /// The request's site and class.
     pub target: Target,
-    /// The request's name from here on, and its slot: the lower 32 bits are small numbers, used again after a
-    /// departure.
+    /// Names the request from here on. The lower 32 bits are the slot: a small number that is used again after a departure.
     pub token: Token,
 }
 
-/// A question to a server that waits in its queue like a request. One is under way at a time.
+/// A probe, which waits in the server's queue like a request. At most one is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServerProbe {
     /// Which plant is asked.
@@ -123,7 +123,7 @@ pub struct ServerProbe {
     pub service: Duration,
 }
 
-/// What becomes of an arrival.
+/// What a front decides on an arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
     /// Hand it to this plant now, at this level, for this reason.
@@ -145,7 +145,7 @@ pub struct Start {
     pub reason: Reason,
 }
 
-/// What becomes of one that waited.
+/// What a front decides on a request that waited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     /// Start it.

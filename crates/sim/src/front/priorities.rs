@@ -2,13 +2,13 @@
 
 use plimsoll_core::promises::{Promises, Site};
 
-/// The priorities of a site's classes. `default` and `exempt` have their numbers after the site's own; the second is never
-/// asked for.
+/// The priorities of a site's classes. `default` and `exempt` are numbered after the site's own classes; the priority of
+/// `exempt` is never used.
 pub(super) fn priorities_of(site: &Site) -> impl Iterator<Item = u8> {
     site.classes.iter().map(|class| class.priority).chain([site.default_priority; 2])
 }
 
-/// By class, the rank of its priority among those of its plant; 0 is the highest.
+/// For each class, the rank of its priority among those of its plant; 0 is the highest.
 pub(super) fn places(promises: &Promises) -> Vec<usize> {
     let mut places = Vec::new();
     for site in &promises.sites {

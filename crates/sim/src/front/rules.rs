@@ -1,5 +1,5 @@
-//! What products and limiters are made of: rules that decide for one plant, and hear of each request that ends. They know
-//! neither tokens nor levels; `shell.rs` makes them a [`Front`](super::Front).
+//! Rules, which products and limiters implement: they decide for one plant, and are informed of each request that ends. They
+//! know neither tokens nor levels; `shell.rs` makes them a [`Front`](super::Front).
 
 use crate::request::Request;
 use crate::workload::Plant;
@@ -7,7 +7,7 @@ use plimsoll_core::request::{Outcome, Reason};
 use plimsoll_core::time::{Duration, Instant};
 use std::fmt::Debug;
 
-/// What is decided before one plant.
+/// A comparator's decisions before one plant.
 pub(super) trait Rules: Debug {
     /// Decides on an arrival.
     fn arrive(&mut self, now: Instant, asked: Asked<'_>) -> Ruling;
@@ -17,8 +17,8 @@ pub(super) trait Rules: Debug {
         Ruling::Start(0)
     }
 
-    /// Whether a request that waits may start now; `service` is what it takes, as in [`Asked`]. `Some` means that it does, and
-    /// holds what this number says.
+    /// Whether a waiting request may start now; `service` is its service time, as in [`Asked`]. `Some` means that the request
+    /// starts, and is the number that it holds.
     fn dequeue(&mut self, _now: Instant, _service: Duration) -> Option<u32> {
         None
     }
@@ -31,12 +31,12 @@ pub(super) trait Rules: Debug {
         Duration::MAX
     }
 
-    /// Runs what is due; says when to come again.
+    /// Runs what is due, and returns the time of the next call.
     fn tick(&mut self, _now: Instant) -> Instant {
         Instant::FAR
     }
 
-    /// Whether it lets requests start later than they come.
+    /// Whether the rules let requests start later than they arrive.
     fn delays(&self) -> bool {
         false
     }
@@ -46,24 +46,24 @@ pub(super) trait Rules: Debug {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Asked<'a> {
     pub(super) request: &'a Request,
-    /// That of its class; 1 is the highest.
+    /// The priority of the request's class; 1 is the highest.
     pub(super) priority: u8,
-    /// What it truly takes of one worker.
+    /// The true service time of the request on one worker.
     pub(super) service: Duration,
-    /// How many wait in the queue.
+    /// How many requests wait in the queue.
     pub(super) waiting: usize,
 }
 
-/// What becomes of a request.
+/// What the rules decide on a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ruling {
-    /// It starts, and holds what this number says.
+    /// The request starts, and holds this number until it is released.
     Start(u32),
-    /// It is looked at again after this time, and then holds what this number says.
+    /// The rules decide on the request again after this time; it then holds this number.
     After(Duration, u32),
-    /// It waits; the least number is served first, and of equal ones the one that came first.
+    /// The request waits; the smallest number is served first, and of equal ones the one that came first.
     Wait(i64),
-    /// It is turned away.
+    /// The request is rejected.
     Reject(Reason),
 }
 
@@ -75,5 +75,5 @@ pub(super) struct Gone {
     pub(super) ended: Outcome,
 }
 
-/// Makes rules from the plant's truth and a seed of their own.
+/// Makes rules for a plant, from its true properties and a seed.
 pub(super) type MakeRules = Box<dyn Fn(&Plant, u64) -> Box<dyn Rules>>;

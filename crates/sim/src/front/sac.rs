@@ -1,18 +1,18 @@
 //! SAC, simple admission control (AC, section 5): "each admitted request is allocate (sic) one CQ irrespective of the
 //! request type, thus there is no estimation of service time".
 //!
-//! Time is cut into periods of T; each has `floor(s T / quantum)` units, and what is not used is lost. The quantum is
-//! the time of the cheapest type: the paper's capacity is that of static objects, 1,000 a second, which cost one unit
-//! (tables 1 and 2). So it admits too much as soon as others come: 1.587 times the capacity with the paper's mix.
+//! Time is cut into periods of T; each has `floor(s T / quantum)` units, and unused units are lost. The quantum is the time of
+//! the cheapest type: the paper's capacity is that of static objects, 1,000 a second, which cost one unit (tables 1 and 2). So
+//! SAC admits too much as soon as other types come: 1.587 times the capacity with the paper's mix.
 //!
 //! Admitted requests wait in one queue ("total queue length", table 1), higher priorities first and equal ones in order of
-//! arrival; so many are in service as there are workers. The paper's figures 10, 12 and 13 have both: the classes' throughput
-//! is in proportion to what comes, since admission knows no priority, and the high class's delay is low "because prioritized
-//! processing is used", while that of the low one is "extremely long".
+//! arrival; each worker serves one. The paper's figures 10, 12 and 13 show both: the classes' throughput is in proportion to
+//! their arrivals, since admission knows no priority, and the high class's delay is low "because prioritized processing is
+//! used", while that of the low one is "extremely long".
 //!
-//! Where the print is open: it calls SAC "analogous to the leaky bucket", and describes a grant of units; units per
-//! period are taken, as for the paper's own algorithm (eq. 4). Whoever comes when the queue is full is turned away, of either
-//! priority, and uses no unit. Admission while the CPU is idle (said under CAC) is not given to SAC.
+//! Where the paper is unclear: it calls SAC "analogous to the leaky bucket", and describes a grant of units. Units per period
+//! are taken here, as in the paper's own algorithm (eq. 4). A request of any priority that finds the queue full is rejected,
+//! and uses no unit. The paper lets CAC admit while the CPU is idle, but not SAC.
 
 use super::books::{Asking, Books, Left, Policy, Ruled, Stage, Waiting};
 use super::comparator::known_unit;
@@ -30,7 +30,7 @@ pub(super) struct SacSettings {
     /// The time of one unit. `None`: the fixed part of the server's service.
     pub(super) unit: Option<Duration>,
     pub(super) period: Duration,
-    /// The most that wait.
+    /// The most requests that wait.
     pub(super) queue: u32,
 }
 
@@ -50,12 +50,12 @@ struct SacPlant {
     units: Units,
     servers: u32,
     in_service: u32,
-    /// Tokens and levels.
+    /// The waiting requests' tokens and levels.
     queue: BTreeMap<ArrivalRank, (Token, u8)>,
     most: usize,
 }
 
-/// A number of requests a period.
+/// Units for requests, granted anew each period.
 #[derive(Debug)]
 struct Units {
     period_ns: u64,
@@ -68,12 +68,12 @@ impl Units {
     /// Neither `period` nor `quantum` may be zero.
     fn new(servers: u32, period: Duration, quantum: Duration) -> Self {
         let units = f64::from(servers) * period.as_secs_f64() / quantum.as_secs_f64();
-        // 8 s of work in units of 40 ms are 200, not 199.99...
+        // 200 units of 40 ms fit into 8 s of work, not 199.99...
         let units = (units + 1e-9) as u64;
         Units { period_ns: period.as_nanos() as u64, units, slot: 0, left: units }
     }
 
-    /// Takes a unit of this period; whether there was one.
+    /// Takes a unit of this period; false if none is left.
     fn take(&mut self, now: Instant) -> bool {
         let slot = now.as_nanos() / self.period_ns;
         if slot != self.slot {
@@ -136,7 +136,7 @@ impl Policy for Sac {
         self.plants[plant].queue.remove(&place);
     }
 
-    /// A worker is free.
+    /// Frees a worker and starts waiting requests.
     fn leave(&mut self, _now: Instant, gone: Left<()>, waiting: &mut Waiting<'_, Self>) {
         let own = &mut self.plants[gone.plant];
         own.in_service -= 1;

@@ -1,4 +1,4 @@
-//! The policy that rules make: those of each plant decide, and here are the requests that wait for them.
+//! The policy around each plant's rules: the rules decide, and the requests that wait for them are kept here.
 
 use super::books::{Asking, Books, Left, Policy, Ruled, Stage, Waiting};
 use super::full_quality::FullQuality;
@@ -10,12 +10,12 @@ use plimsoll_core::request::{Reason, Token};
 use plimsoll_core::time::{Duration, Instant};
 use std::collections::BTreeMap;
 
-/// How often requests are looked at that start later: the products' own clocks have no finer time.
+/// How often delayed requests are checked: the products' own clocks are no finer.
 const MILLISECOND: Duration = Duration::from_millis(1);
 
-/// Rules in front of the plants.
+/// The rules in front of each plant.
 pub(super) struct PlantRules {
-    /// By class.
+    /// The priority of each class.
     priorities: Vec<u8>,
     plants: Vec<RuledPlant>,
     arrived: u64,
@@ -23,18 +23,18 @@ pub(super) struct PlantRules {
 
 struct RuledPlant {
     rules: Box<dyn Rules>,
-    /// By rank and order of arrival, with the time until which it may wait.
+    /// Waiting requests by rank and order of arrival, each with the time until which it may wait.
     queue: BTreeMap<(i64, u64), (QueuedRequest, Instant)>,
-    /// When those in the queue have waited as long as they may.
+    /// The waiting requests by the time until which they may wait.
     deadlines: BTreeMap<(Instant, u64), i64>,
-    /// Requests that start later, with what they will hold.
+    /// Requests that start later, each with the number that it will hold.
     delayed: BTreeMap<(Instant, u64), (QueuedRequest, u32)>,
 }
 
 /// A request that waits.
 #[derive(Clone, Copy)]
 struct QueuedRequest {
-    /// Token and level.
+    /// The request's token and level.
     waiter: (Token, u8),
     service: Duration,
 }
@@ -50,7 +50,7 @@ impl PlantRules {
     /// Rules for each plant.
     ///
     /// # Errors
-    /// What in the promises cannot be, or plants without their truth.
+    /// Promises that contradict each other, or plants that the workload does not describe.
     pub(super) fn front(
         promises: &Promises,
         workload: &Workload,
@@ -68,7 +68,7 @@ impl PlantRules {
         Ok(Books::new(full, PlantRules { priorities, plants: plants.collect(), arrived: 0 }))
     }
 
-    /// Where a request is from now on, by what was ruled.
+    /// Carries out a ruling, and returns where the request then is.
     fn obey(&mut self, now: Instant, plant: usize, ruling: Ruling, request: QueuedRequest) -> Ruled<Self> {
         self.arrived += 1;
         let ruled = &mut self.plants[plant];
@@ -89,7 +89,7 @@ impl PlantRules {
         }
     }
 
-    /// Drops those whose time is up, and starts those whose delay is over.
+    /// Drops the requests whose waiting time is up, and starts those whose delay is over.
     fn run_due(&mut self, now: Instant, plant: usize, waiting: &mut Waiting<'_, Self>) {
         let ruled = &mut self.plants[plant];
         while let Some(entry) = ruled.deadlines.first_entry().filter(|entry| entry.key().0 <= now) {
@@ -110,7 +110,7 @@ impl PlantRules {
 
 impl Policy for PlantRules {
     type Place = RuledPlace;
-    /// When it started, and what it holds.
+    /// When the request started, and the number that it holds.
     type Kept = (Instant, u32);
 
     fn arrive(&mut self, now: Instant, asking: Asking<'_>, _waiting: &mut Waiting<'_, Self>) -> Ruled<Self> {
@@ -134,7 +134,7 @@ impl Policy for PlantRules {
         }
     }
 
-    /// Starts those that wait, as far as the rules let them.
+    /// Starts waiting requests, as far as the rules let them.
     fn leave(&mut self, now: Instant, gone: Left<(Instant, u32)>, waiting: &mut Waiting<'_, Self>) {
         let RuledPlant { rules, queue, deadlines, .. } = &mut self.plants[gone.plant];
         let (started, holds) = gone.kept;
@@ -153,7 +153,7 @@ impl Policy for PlantRules {
             self.run_due(now, plant, waiting);
             let RuledPlant { rules, deadlines, .. } = &mut self.plants[plant];
             next = next.min(rules.tick(now));
-            // A request that comes later is not late, and starts no sooner, than this.
+            // A request that comes later can be neither late nor started before this time.
             let first = deadlines.first_key_value().map_or(now + rules.wait(), |((until, _), _)| *until);
             next = next.min(first);
             if rules.delays() {

@@ -1,8 +1,8 @@
-//! What a front keeps of each request under way, by the slot of its token.
+//! What a front keeps of each request in progress, by the slot of its token.
 
 use plimsoll_core::request::Token;
 
-/// A value for each slot. The lower 32 bits of a token are its slot: small numbers, used again after a departure.
+/// One value for each slot. The lower 32 bits of a token are its slot: a small number that is used again after a departure.
 pub(super) struct Slots<T>(Vec<T>);
 
 impl<T: Default> Slots<T> {

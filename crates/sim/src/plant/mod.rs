@@ -1,4 +1,4 @@
-//! A server as it truly is: workers or cores behind a listen queue, then perhaps a network link.
+//! The true server of a plant: workers or cores behind a listen queue, then perhaps a network link.
 //!
 //! ```text
 //!  offer --> listen queue --> in service --> link --> Done
@@ -6,15 +6,15 @@
 //!  charge --> come) ---------> shared cores)    evenly)
 //! ```
 //!
-//! It stands for the papers' servers: a pool of processes (UC 6.1), the single server with exponential service that PR 3
-//! and QM 2.2 reason with, the k servers of QM 2.3, and the two-resource server of UC 7.2: service takes a + b x of a
-//! worker, the link takes x over its rate, so that in the long run U = max(a R + b W, b' W) (UC, equation 9) is the
-//! busy share of the busier of the two.
+//! It models the papers' servers: a pool of processes (UC 6.1), the single server with exponential service of PR 3 and QM 2.2,
+//! the k servers of QM 2.3, and the two-resource server of UC 7.2. There, service takes a + b x of a worker, and the link takes
+//! x over its rate, so that in the long run U = max(a R + b W, b' W) (UC, equation 9) is the utilization of the busier of the
+//! two.
 //!
-//! Invariants: every job that was taken has exactly one [`Done`]; a server never rests while a job waits; nothing ends
-//! before its work is done, nor more than a nanosecond after; nothing is drawn here, all work is handed in.
+//! Invariants: every accepted job has exactly one [`Done`]; no server is idle while a job waits; no job ends before its work is
+//! done, nor more than a nanosecond later; nothing is drawn here, because all work is given by the caller.
 //!
-//! A server keeps its own busy time. A claim about a loop is judged by that time, never by the loop's sensor.
+//! The server keeps its own busy time. A claim about a control loop is judged by that time, never by the loop's sensor.
 
 mod operational;
 mod schedule;
@@ -37,7 +37,7 @@ use workers::Workers;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Overflow;
 
-/// What a request takes of a server that does nothing else.
+/// What a request takes of a server that is otherwise idle.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Work {
     /// Time of one worker.
@@ -49,9 +49,9 @@ pub struct Work {
 /// A request's service has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Done {
-    /// Which: the number given to [`Server::offer`].
+    /// The number given to [`Server::offer`].
     pub job: u64,
-    /// It failed ([`FaultKind::Fails`]).
+    /// Whether the request failed ([`FaultKind::Fails`]).
     pub failed: bool,
 }
 
@@ -64,7 +64,7 @@ pub struct Busy {
     pub link: Duration,
 }
 
-/// The server.
+/// A server with its queue, its workers or cores, and its link.
 #[derive(Debug)]
 pub struct Server {
     stage: JobStage,
@@ -72,15 +72,15 @@ pub struct Server {
     requests: usize,
     waiting: VecDeque<(u64, Work)>,
     listen_queue: usize,
-    /// Charges that no worker was free for, equal ones in a row as one: their work and how many.
+    /// Charges for which no worker was free: their work and their number. Equal ones in a row are one entry.
     charges: VecDeque<(Duration, u64)>,
     link: Option<Link>,
-    /// Jobs whose clients have left, until their [`Done`].
+    /// Jobs whose clients have left and that have no [`Done`] yet.
     left: BTreeSet<u64>,
-    /// T_f.
+    /// The failure time T_f.
     failure: Duration,
     time: OperationalTime,
-    /// Faults that meet a request when its service starts.
+    /// Faults that act on a request when its service starts.
     faults: Vec<Fault>,
 }
 
@@ -90,7 +90,7 @@ enum JobStage {
     Sharing { most: usize, cores: Sharing },
 }
 
-/// A response alone on it takes so long for each byte.
+/// The network link. If a response has it alone, each byte takes a fixed time.
 #[derive(Debug)]
 struct Link {
     ns_per_byte: f64,
@@ -98,7 +98,7 @@ struct Link {
 }
 
 impl Server {
-    /// A server at rest.
+    /// A server without jobs.
     pub fn new(truth: &workload::Plant) -> Self {
         let stage = match truth.discipline {
             Discipline::Workers(workers) => {
@@ -138,23 +138,23 @@ impl Server {
         Ok(())
     }
 
-    /// The client of a request that is not done has left. The server does not know: what is in service is finished, and
-    /// the link carries its response; what waits keeps its place and takes T_f instead of its service when its turn
-    /// comes (UC 7.5), which is no time at all where T_f is zero. Its [`Done`] comes all the same.
+    /// The client of an unfinished request has left, and the server does not know. A request in service is finished, and the
+    /// link carries its response. A waiting request keeps its place, and takes T_f instead of its service when its turn comes
+    /// (UC 7.5), which is no time at all if T_f is zero. Its [`Done`] comes all the same.
     pub fn abandon(&mut self, job: u64) {
         self.left.insert(job);
     }
 
-    /// Takes work without a client: a rejection's c, before everything that waits.
+    /// Takes work that no client waits for: the cost c of a rejection, before every job that waits.
     ///
-    /// UC rejects inside the server: a process takes the request from the listen queue, looks at it and closes (6.3,
-    /// 7.5). So one worker does all of the work, the first that is free: at once, or when the next service ends, before
-    /// any request in the listen queue, which a rejected request has passed already. Service under way is not
-    /// interrupted: processes have the same priority. Where cores are shared the gateway is one more process, let in at
-    /// once, beyond `most`. The listen queue neither counts nor refuses the work, and there is no [`Done`].
+    /// UC rejects inside the server: a process takes the request from the listen queue, looks at it and closes (6.3, 7.5). So
+    /// one worker does all of the work, the first that is free: at once, or when the next service ends, before any request in
+    /// the listen queue, which a rejected request has passed already. Service in progress is not interrupted, because processes
+    /// have the same priority. If cores are shared, the gateway is one more process, let in at once, beyond `most`. The listen
+    /// queue neither counts nor refuses the work, and there is no [`Done`].
     ///
-    /// Rejections alone can thus fill the server (900 per second there) and starve all other requests: the receive
-    /// livelock that UC 7.5 warns of.
+    /// Rejections alone can thus fill the server (900 per second in UC) and starve all other requests: the receive livelock
+    /// that UC 7.5 warns of.
     pub fn charge(&mut self, now: Instant, work: Duration) {
         if let JobStage::Workers { workers, pool } = &self.stage
             && pool.len() >= *workers
@@ -168,8 +168,8 @@ impl Server {
         }
     }
 
-    /// When [`step`](Server::step) is to be called next; [`Instant::FAR`] while nothing is due. Ask again after each
-    /// other call: where servers or the link are shared, an arrival moves it.
+    /// When [`step`](Server::step) is to be called next; [`Instant::FAR`] while nothing is due. Ask again after each other
+    /// call: if servers or the link are shared, an arrival moves the time.
     pub fn due(&self) -> Instant {
         match &self.link {
             Some(link) => link.responses.due().min(self.stage.due()),
@@ -177,8 +177,8 @@ impl Server {
         }
     }
 
-    /// Does the first thing that is due now. `None`: nothing that is seen from outside (a response went from worker to
-    /// link, a charge ended, nothing was due).
+    /// Does the first thing that is due now. `None`: nothing that shows outside (a response went from worker to link, a charge
+    /// ended, or nothing was due).
     pub fn step(&mut self, now: Instant) -> Option<Done> {
         if let Some(link) = &mut self.link
             && link.responses.due() <= now.min(self.stage.due())
@@ -206,7 +206,7 @@ impl Server {
         }
     }
 
-    /// Busy time up to `now`.
+    /// The accumulated busy time up to `now`.
     pub fn busy(&mut self, now: Instant) -> Busy {
         Busy {
             servers: match &mut self.stage {
@@ -227,7 +227,7 @@ impl Server {
         }
     }
 
-    /// How many of the workers are there now.
+    /// How many of the workers are present now.
     fn there(&self, workers: usize, now: Instant) -> usize {
         let part = gone(&self.faults, now.since(Instant::ZERO)).map_or(0.0, |(part, _)| part);
         (workers as f64 * (1.0 - part)).round() as usize
@@ -251,7 +251,7 @@ impl Server {
         }
     }
 
-    /// Begins a request's service, or what it comes to.
+    /// Begins the service of a request, or what takes its place after a fault or an abandonment.
     fn start(&mut self, now: Instant, id: u64, Work { mut service, bytes }: Work) {
         let mut job = Job { kind: JobKind::Request, id, bytes };
         if !self.left.is_empty() && self.left.contains(&id) {
@@ -271,7 +271,7 @@ impl Server {
     }
 
     fn enter(&mut self, now: Instant, work: Duration, job: Job) {
-        // Whole nanoseconds up to 104 days.
+        // Whole nanoseconds are exact up to 104 days.
         let work_ns = work.as_secs() as f64 * 1e9 + f64::from(work.subsec_nanos());
         match &mut self.stage {
             JobStage::Workers { pool, .. } => pool.enter(now, &self.time, work_ns, job),

@@ -1,21 +1,21 @@
 //! The server's inner clock: real time, slowed down while [`FaultKind::Slower`] lasts.
 //!
-//! Operational time tau(t) runs at 1 / f(t), f the product of the slow-downs that last at t; while one of them is
-//! infinite it stands. All work is measured in it, so a slow-down meets what is under way as it meets what comes, and
-//! nothing in service has to be looked at when one begins or ends. Faults are given before the run, so tau is piecewise
-//! linear and known for all times: an end of service is computed once, not moved later.
+//! Operational time tau(t) runs at 1 / f(t), where f is the product of the slow-downs at t; while one of them is infinite it
+//! stands still. All work is measured in it, so a slow-down acts on work in progress as on new work, and nothing in service
+//! must be updated when one begins or ends. Faults are given before the run, so tau is piecewise linear and known for all
+//! times: the end of a service is computed once and never moved.
 //!
-//! Back in real time an end is the first whole nanosecond at which the work is done: never early (but for the rounding
-//! of a float), less than one nanosecond late. Without slow-downs tau(t) = t, exactly.
+//! In real time, an end is the first whole nanosecond at which the work is done: never early (but for the rounding of a float),
+//! and less than one nanosecond late. Without slow-downs tau(t) = t, exactly.
 
 use crate::workload::{Fault, FaultKind};
 use plimsoll_core::time::Instant;
 
-/// tau(t), by its slope.
+/// tau(t) as a piecewise linear function.
 #[derive(Debug)]
 pub(super) struct OperationalTime {
-    /// Stretches of time: the beginning (ns), and how slow; in order of time, the first from 0 on, the last without
-    /// end. Empty: never slow.
+    /// The pieces in order of time: the beginning (ns) and the slow-down. The first begins at 0, the last has no end. Empty:
+    /// the server is never slow.
     slopes: Vec<(u64, f64)>,
 }
 
@@ -44,7 +44,7 @@ impl OperationalTime {
         OperationalTime { slopes: bounds.into_iter().map(|at| (at, factor(at))).collect() }
     }
 
-    /// When so much work (ns) that starts now is done; [`Instant::FAR`] if never.
+    /// When this much work (ns) that starts now is done; [`Instant::FAR`] if never.
     #[inline]
     pub(super) fn after(&self, now: Instant, work: f64) -> Instant {
         if self.slopes.is_empty() || work <= 0.0 {
@@ -71,7 +71,7 @@ impl OperationalTime {
         }
     }
 
-    /// Operational time (ns) that passes meanwhile.
+    /// The operational time (ns) between two instants.
     #[inline]
     pub(super) fn between(&self, from: Instant, to: Instant) -> f64 {
         if self.slopes.is_empty() {
@@ -94,12 +94,12 @@ impl OperationalTime {
         passed
     }
 
-    /// The stretch in which a time lies.
+    /// The index of the piece in which a time lies.
     fn place(&self, at: u64) -> usize {
         self.slopes.partition_point(|(from, _)| *from <= at)
     }
 
-    /// The end of a stretch, and how slow it is.
+    /// The end of a piece, and its slow-down.
     fn stretch(&self, place: usize) -> (u64, f64) {
         let until = self.slopes.get(place).map_or(u64::MAX, |(from, _)| *from);
         let factor = if place == 0 { 1.0 } else { self.slopes[place - 1].1 };
@@ -107,8 +107,8 @@ impl OperationalTime {
     }
 }
 
-/// The smallest whole number that is not less; 0 of what is negative. (The standard one is a call on processors of the
-/// oldest kind.)
+/// The smallest whole number that is not less than x; 0 if x is negative. (The standard function is a call on the oldest
+/// supported processors.)
 fn ceil(x: f64) -> u64 {
     let whole = x as u64;
     whole.saturating_add(u64::from((whole as f64) < x))

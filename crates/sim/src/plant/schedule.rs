@@ -1,9 +1,9 @@
 //! Jobs in the order in which they end.
 //!
-//! The heap moves one word of 128 bits for each job: its key (64 bits), a count that distinguishes equal keys (36 bits;
-//! after 69 billion jobs it begins anew, and of equal keys a later one may come first, once), and the job's place
-//! (28 bits). Jobs stay where they are. A heap of whole jobs, ordered field by field, took a fifth longer at 256: it
-//! moves more, and it branches where the processor can only guess.
+//! The heap moves one word of 128 bits for each job: its key (64 bits), a count that tells equal keys apart (36 bits; after 69
+//! billion jobs the count begins anew, and once a later job of the same key may come first), and the job's index (28 bits). The
+//! jobs themselves do not move. A heap of whole jobs, ordered field by field, took a fifth longer at 256 jobs: it moves more,
+//! and its branches are hard to predict.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -14,22 +14,22 @@ pub(super) struct Job {
     pub(super) kind: JobKind,
     /// The number given when the job was offered. A charge has none.
     pub(super) id: u64,
-    /// What the link is to carry.
+    /// The bytes that the link is to carry.
     pub(super) bytes: u64,
 }
 
-/// What becomes of it.
+/// What a job is, which decides how it ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum JobKind {
-    /// It is answered.
+    /// The request is answered.
     Request,
-    /// It fails when its time is over.
+    /// The request fails when its time is over.
     Failing,
     /// No client waits for the job.
     Charge,
 }
 
-/// Jobs, smallest key first; of equal keys, first entered first. That makes the order a function of the run alone.
+/// Jobs, the smallest key first; of equal keys the one that entered first, so that the order is a function of the run alone.
 #[derive(Debug, Default)]
 pub(super) struct Schedule {
     heap: BinaryHeap<Reverse<u128>>,
@@ -38,7 +38,7 @@ pub(super) struct Schedule {
     free: Vec<u32>,
 }
 
-/// Bits of a place.
+/// Bits of a job's index.
 const PLACE: u32 = 28;
 
 impl Schedule {
@@ -71,7 +71,7 @@ impl Schedule {
         Some(self.jobs[place as usize])
     }
 
-    /// Changes all keys by a function that never falls.
+    /// Changes all keys by a non-decreasing function.
     pub(super) fn change_keys(&mut self, change: impl Fn(u64) -> u64) {
         let mut entries = std::mem::take(&mut self.heap).into_vec();
         for Reverse(changed) in &mut entries {

@@ -1,16 +1,16 @@
 //! Processor sharing: n jobs on s servers get min(1, s / n) each (an event loop, more processes than cores; a link).
 //!
-//! Exact, by virtual time: V advances by what a job gets, dV = min(1, s / n) dtau. A job that enters at V with work x
-//! ends when V reaches V + x, whatever else comes or goes meanwhile. So one heap of these ends is enough: O(log n) a
-//! job, where counting down the rest of every job would be O(n).
+//! Exact, by virtual time: V grows by what each job gets, dV = min(1, s / n) dtau. A job that enters at V with work x ends when
+//! V reaches V + x, whatever else comes or goes meanwhile. So one heap of these ends suffices: O(log n) a job, instead of O(n)
+//! for counting down the remaining work of every job.
 //!
-//! V is a float (ns), put back to 0 when the last job leaves and moved down when it has grown large, so that a step
-//! rounds by some 2^-13 ns at most. Ends come at whole nanoseconds of real time, rounded up; until then the job has its
-//! share, so no work is lost, and each job may take up to a nanosecond more than its due.
+//! V is a float (ns), reset to 0 when the last job leaves and moved down when it has grown large, so that a step rounds by some
+//! 2^-13 ns at most. Ends come at whole nanoseconds of real time, rounded up; until then the job keeps its share, so no work is
+//! lost, and each job may take up to a nanosecond more than its due.
 //!
-//! For M/G/1 the mean response time is S / (1 - rho), whatever the distribution (Kleinrock, Queueing Systems II, 4.4).
-//! Offered more than it can do, with nothing to limit n, it ends less than its capacity: it works at many and finishes
-//! few (Jean-Marie and Robert 1994).
+//! For M/G/1 the mean response time is S / (1 - rho), whatever the distribution (Kleinrock, Queueing Systems II, 4.4). If the
+//! offered load exceeds the capacity and nothing limits n, the server finishes less than its capacity, because it works at many
+//! jobs and finishes few (Jean-Marie and Robert 1994).
 
 use super::operational::OperationalTime;
 use super::schedule::{Job, Schedule};
@@ -24,7 +24,7 @@ const LARGE: f64 = (1_u64 << 40) as f64;
 #[derive(Debug)]
 pub(super) struct Sharing {
     servers: usize,
-    /// Keys are the bits of V at the end: those of a float that is not negative are in its order.
+    /// Each key is the bits of V at the job's end; the bits of floats that are not negative order as their values do.
     in_service: Schedule,
     virtual_now: f64,
     last: Instant,
@@ -66,7 +66,7 @@ impl Sharing {
         job
     }
 
-    /// Leaves V as it is: the number of calls must not change how V rounds.
+    /// V is left as it is, because the number of calls must not change how V rounds.
     pub(super) fn busy(&mut self, now: Instant) -> Duration {
         self.ledger.add(now, self.at_work());
         self.ledger.busy()
@@ -76,7 +76,7 @@ impl Sharing {
         self.in_service.len().min(self.servers)
     }
 
-    /// What each job gets.
+    /// The share of a server that each job gets.
     fn share(&self) -> f64 {
         if self.in_service.len() <= self.servers {
             1.0

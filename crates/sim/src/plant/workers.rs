@@ -6,7 +6,7 @@ use plimsoll_core::time::{Duration, Instant};
 
 /// Services under way at s workers. The server decides which request starts.
 ///
-/// Slow-downs are known beforehand, so the end of a service is known when it starts; keys are real times.
+/// Slow-downs are known beforehand, so the end of a service is known when it starts; the keys are real times.
 #[derive(Debug, Default)]
 pub(super) struct Workers {
     in_service: Schedule,

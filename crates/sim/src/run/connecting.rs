@@ -1,5 +1,5 @@
-//! Connections that a plant with a full listen queue does not answer ([`FullQueue::Drops`]): when each is tried again, and
-//! when it is given up.
+//! Connections that a plant with a full listen queue does not answer ([`FullQueue::Drops`]): when each is tried again, and when
+//! the attempt is given up.
 //!
 //! [`FullQueue::Drops`]: crate::workload::FullQueue::Drops
 
@@ -8,20 +8,20 @@ use plimsoll_core::request::Token;
 use plimsoll_core::time::{Duration, Instant};
 use std::collections::BTreeMap;
 
-/// A request that is not at its plant yet.
+/// A request whose connection its plant has not accepted yet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Connection {
     pub(super) token: Token,
     pub(super) plant: usize,
     pub(super) work: Work,
-    /// When it was tried first, and how often since.
+    /// When the connection was tried first, and how often since.
     began: Instant,
     tries: u32,
-    /// When it is given up.
+    /// When the attempt is given up.
     until: Instant,
 }
 
-/// The pause before the first further try; each one is twice as long as the one before (RFC 6298).
+/// The pause before the first retry; each further pause is twice as long as the one before (RFC 6298).
 const PAUSE: Duration = Duration::from_secs(1);
 
 impl Connection {
@@ -34,7 +34,7 @@ impl Connection {
     }
 }
 
-/// All connections that are not answered.
+/// All connections that are not answered yet.
 #[derive(Debug, Default)]
 pub(super) struct Connecting {
     waiting: BTreeMap<(Instant, u64), Connection>,
@@ -42,7 +42,7 @@ pub(super) struct Connecting {
 }
 
 impl Connecting {
-    /// The plant did not answer; it has `patience` in all.
+    /// Keeps a connection that the plant did not answer, for `patience` in all.
     pub(super) fn wait(&mut self, connection: Connection, patience: Duration) {
         let tries = connection.tries + 1;
         let until = connection.began + patience;
@@ -55,7 +55,7 @@ impl Connecting {
         self.waiting.first_key_value().map_or(Instant::FAR, |((at, _), _)| *at)
     }
 
-    /// One that is tried again, or given up, now.
+    /// A connection that is to be tried again, or given up, now.
     pub(super) fn next(&mut self, now: Instant) -> Option<Connection> {
         if self.due() > now {
             return None;

@@ -1,7 +1,7 @@
-//! What is due, and which of it is next.
+//! The events that are due, and which of them is next.
 //!
-//! At equal instants the order is: plants, clients that leave or come again, the loops' tick, the end of a period,
-//! arrivals. The tick stands apart, since it comes again and again while all else stays where it is.
+//! At equal instants the order is: plants, clients that leave or retry, the loops' tick, the end of a period, arrivals. The
+//! tick is kept apart, because it recurs while all others stay where they are.
 
 use plimsoll_core::time::Instant;
 
@@ -15,19 +15,19 @@ pub(super) enum Next {
     Stream(usize),
 }
 
-/// What is due, but for the tick. Nothing is at [`Instant::FAR`].
+/// When each kind of event is due, except the tick; [`Instant::FAR`] for one that never is.
 pub(super) struct Due {
-    /// The first of the plants.
+    /// The first plant that is due.
     pub(super) plant: (Instant, usize),
     pub(super) client: Instant,
     /// The end of a period.
     pub(super) period: Instant,
-    /// The first request that comes for the first time, and its stream.
+    /// The first new request (not a retry), and its stream.
     pub(super) arrival: (Instant, usize),
 }
 
 impl Due {
-    /// What is due next. The first of equals.
+    /// The next event; at equal instants the first in the order above.
     pub(super) fn next(&self, tick: Instant) -> (Instant, Next) {
         let (before, after) = (self.before_tick(), self.after_tick());
         if tick < before && tick <= after {
@@ -41,12 +41,12 @@ impl Due {
         }
     }
 
-    /// When the first of what comes before a tick of the same instant is due.
+    /// When the first event is due that precedes a tick of the same instant.
     pub(super) fn before_tick(&self) -> Instant {
         self.plant.0.min(self.client)
     }
 
-    /// When the first of what comes after a tick of the same instant is due.
+    /// When the first event is due that follows a tick of the same instant.
     pub(super) fn after_tick(&self) -> Instant {
         self.period.min(self.arrival.0)
     }

@@ -1,4 +1,4 @@
-//! Requests under way, each in a slot that is used again.
+//! Requests in progress, each in a slot that is used again.
 
 use crate::request::Request;
 use crate::service::FullService;
@@ -8,41 +8,41 @@ use plimsoll_core::time::Instant;
 /// Where a request is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum FlightStage {
-    /// In the queue of the front.
+    /// In the front's queue.
     #[default]
     Waiting,
     /// At this plant.
     Served(usize),
-    /// Its plant does not answer the connection.
+    /// Its connection is not answered by its plant.
     Connecting,
 }
 
-/// A request under way.
+/// A request in progress.
 #[derive(Debug, Default)]
 pub(super) struct Flight {
     pub(super) class: u16,
     pub(super) site: u16,
     pub(super) stream: u16,
     pub(super) level: u8,
-    /// How often it came before.
+    /// How many attempts came before this one.
     pub(super) attempt: u32,
     pub(super) stage: FlightStage,
-    /// Its client has left; its plant works on.
+    /// Whether its client has left while its plant goes on with it.
     pub(super) is_abandoned: bool,
     pub(super) client: u64,
     pub(super) arrived: Instant,
     pub(super) full: FullService,
-    /// Body bytes at its level, from its start on.
+    /// Body bytes at its level; set when it starts.
     pub(super) bytes: u64,
-    /// While it waits.
+    /// Its path; kept while it waits.
     pub(super) path: String,
-    /// What its client will ask for again, if it may; of a user that waits for its answer always.
+    /// The request to retry, if the client may; for a user that waits for its answer, always kept.
     pub(super) again: Option<Box<Request>>,
     generation: u32,
     under_way: bool,
 }
 
-/// What is left of a request that has ended.
+/// What is kept of a request that has ended.
 #[derive(Debug)]
 pub(super) struct EndedFlight {
     pub(super) class: u16,
@@ -53,7 +53,7 @@ pub(super) struct EndedFlight {
 }
 
 impl Flight {
-    /// Its client has left, and its plant works on.
+    /// Marks that the client has left while the plant goes on.
     pub(super) fn abandon(&mut self) -> EndedFlight {
         self.is_abandoned = true;
         self.left()
@@ -65,8 +65,8 @@ impl Flight {
     }
 }
 
-/// All requests under way. A token is a slot (32 bits) and, above it, how often the slot was used. Slots are written in
-/// place: to move so much for each request would cost more than all the rest of its books.
+/// All requests in progress. A token is a slot (32 bits) and, above it, how often the slot was used. Slots are written in
+/// place, because moving a whole slot for each request would cost more than all the rest of its bookkeeping.
 #[derive(Debug, Default)]
 pub(super) struct Flights {
     slots: Vec<Flight>,
@@ -74,7 +74,8 @@ pub(super) struct Flights {
 }
 
 impl Flights {
-    /// A new request's token and place. What the last one left there is to be overwritten, but for the buffer `path`.
+    /// The token and slot of a new request. The slot still has the last request's values, to be overwritten; only the buffer
+    /// `path` is to be kept.
     pub(super) fn begin(&mut self) -> (Token, &mut Flight) {
         let slot = self.free.pop().unwrap_or_else(|| {
             self.slots.push(Flight::default());
@@ -94,7 +95,7 @@ impl Flights {
         (flight.under_way && u64::from(flight.generation) == token.0 >> 32).then_some(flight)
     }
 
-    /// Ends it, unless it has ended.
+    /// Ends the request, unless it has ended.
     pub(super) fn end(&mut self, token: Token) -> Option<EndedFlight> {
         let flight = self.get(token)?;
         flight.under_way = false;
@@ -103,7 +104,7 @@ impl Flights {
         Some(ended)
     }
 
-    /// Those of clients that are still there.
+    /// How many requests have a client that is still there.
     pub(super) fn awaited(&self) -> usize {
         self.slots.iter().filter(|flight| flight.under_way && !flight.is_abandoned).count()
     }

@@ -1,10 +1,10 @@
 //! One run: requests in order of time, a front that decides, plants that serve, clients that lose their patience.
 //!
-//! Comes in: a [`Setup`]. Goes out: a [`Run`], and events to a [`Watch`] meanwhile.
+//! Input: a [`Setup`]. Output: a [`Run`], and events to a [`Watch`] meanwhile.
 //!
-//! There is no queue of events. Each part says when it is due, and the earliest is next; of equal instants, in this
-//! order: plants, clients that leave or come again, the loops' tick, the end of a period, arrivals. So a run is a
-//! function of what it is given, byte for byte.
+//! There is no queue of events. Each part says when it is due, and the earliest is next; of equal instants, in this order:
+//! plants, clients that leave or retry, the loops' tick, the end of a period, arrivals. So a run is a function of its setup,
+//! byte for byte.
 
 mod clients;
 mod connecting;
@@ -42,16 +42,16 @@ use std::io;
 /// What is simulated.
 #[derive(Clone, Copy, Debug)]
 pub struct Setup<'a> {
-    /// What was promised.
+    /// The promises to keep.
     pub promises: &'a Promises,
-    /// Everything else.
+    /// The arrivals, the clients and the true servers.
     pub workload: &'a Workload,
     /// The seed of everything random.
     pub seed: u64,
 }
 
 impl Setup<'_> {
-    /// Runs it with the gateway's own engine.
+    /// Runs the setup with the gateway's own engine.
     ///
     /// # Errors
     /// See [`Error`].
@@ -60,7 +60,7 @@ impl Setup<'_> {
         self.run_with(&mut gateway, &mut ())
     }
 
-    /// Runs it with any front, watched.
+    /// Runs the setup with any front, watched.
     ///
     /// # Errors
     /// See [`Error`].
@@ -71,16 +71,16 @@ impl Setup<'_> {
     }
 }
 
-/// A stream's source and its next request.
+/// A stream's source, and its next request with the time when it comes.
 struct Coming {
     source: Box<dyn Source>,
     due: Instant,
-    /// The request is taken out of its box while the front decides: it is too long to be moved twice an arrival.
+    /// The request is taken out of its box while the front decides, because it is too large to be moved twice at each arrival.
     request: Option<Box<Request>>,
 }
 
 impl Coming {
-    /// Brings the stream's next request; one that names no host gets the default one.
+    /// Reads the stream's next request; if it names no host, it gets the default one.
     fn advance(&mut self, request: &mut Request, default_host: &str) -> io::Result<()> {
         self.due = self.source.next(request)?.unwrap_or(Instant::FAR);
         if request.host.is_empty() {
@@ -97,10 +97,10 @@ struct Visit {
     attempt: u32,
 }
 
-/// A probe's number at its server; those of requests are small (`flight.rs`).
+/// The job number of a probe at its server; the numbers of requests are small (`flight.rs`).
 const PROBE: u64 = u64::MAX;
 
-/// Events between two looks of the watcher.
+/// Events between two calls of the watcher.
 const LOOK: u32 = 1 << 16;
 
 struct Simulation<'a> {
@@ -108,36 +108,36 @@ struct Simulation<'a> {
     front: &'a mut dyn Front,
     watch: &'a mut dyn Watch,
     streams: Vec<Coming>,
-    /// When the next request comes for the first time, and of which stream.
+    /// When the next new request comes, and its stream.
     arrival: (Instant, usize),
     servers: Vec<Server>,
     flights: Flights,
     clients: ClientTimers,
     connecting: Connecting,
     orders: Vec<Order>,
-    /// A buffer to change places with the one before.
+    /// A buffer that is swapped with `orders`.
     obeyed: Vec<Order>,
     readings: Readings,
-    /// There is something to read for the engine's senses.
+    /// Whether there are any readings to pass to the engine.
     senses: bool,
-    /// Some clients come again, or ask for more after an answer.
+    /// Whether some clients retry, or ask for more after an answer.
     may_return: bool,
     recorder: Recorder,
     heavy: HeavyPaths,
     plan: ServicePlan,
-    /// Draws service times by the server's law.
+    /// Draws service times from the server's law.
     work: Random,
     now: Instant,
     tick_due: Instant,
-    /// Busy time of each plant when its last report was read, and when.
+    /// For each plant, when its last report was read, and its busy time then.
     reported: Vec<(Instant, Duration)>,
     requests: u64,
     arrivals: ArrivalCounter,
     unmatched: u64,
     unmatched_host: Option<String>,
-    /// By stream: the notes of a log that the end of the run has cut.
+    /// For each log that the end of the run has cut, its stream and the notes at that time.
     cut: Vec<(usize, LogNotes)>,
-    /// What a rejection costs where it costs most (s of the whole machine); 0 where it costs nothing.
+    /// The cost of a rejection where it is highest (s of the whole machine); 0 if none costs anything.
     rejection_seconds: f64,
 }
 
@@ -197,7 +197,7 @@ impl<'a> Simulation<'a> {
         })
     }
 
-    /// Until the end; false if it was stopped before.
+    /// Runs until the end; false if the watcher stopped it before.
     fn play(&mut self) -> Result<bool, Error> {
         let end = self.setup.workload.duration.map_or(Instant::FAR, |duration| Instant::ZERO + duration);
         let mut to_look = LOOK;
@@ -233,7 +233,7 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// What is due, but for the tick.
+    /// When each kind of event is due, except the tick.
     fn due(&self) -> Due {
         Due {
             plant: first(self.servers.iter().map(Server::due)),
@@ -243,7 +243,7 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// Whether nothing will come any more, and no request is under way.
+    /// Whether no request will come any more, and none is in progress.
     fn is_over(&self) -> bool {
         self.arrival.0 == Instant::FAR
             && self.setup.workload.duration.is_none()
@@ -296,7 +296,7 @@ impl<'a> Simulation<'a> {
             return self.front.probed(self.now, !done.failed);
         }
         let token = Token(done.job);
-        // A client that has left is not answered.
+        // A request whose client has left gets no answer.
         let Some(flight) = self.flights.get(token) else { return };
         if flight.is_abandoned {
             let service = Service { response_bytes: flight.bytes, representative: !done.failed, cost: None };
@@ -321,7 +321,7 @@ fn first_arrival(streams: &[Coming]) -> (Instant, usize) {
     first(streams.iter().map(|coming| coming.due))
 }
 
-/// The earliest, the first of equals, and its number.
+/// The earliest instant and its index; of equal ones the first.
 fn first(all: impl Iterator<Item = Instant>) -> (Instant, usize) {
     let mut first = (Instant::FAR, 0);
     for (number, due) in all.enumerate() {
@@ -332,7 +332,7 @@ fn first(all: impl Iterator<Item = Instant>) -> (Instant, usize) {
     first
 }
 
-/// What a rejection costs where gateway and plant share a machine and it costs most (s of that machine).
+/// The cost of a rejection where it is highest among plants that share the gateway's machine (s of that machine).
 fn rejection_seconds(promises: &Promises, workload: &Workload) -> f64 {
     let costs = workload.plants.iter().zip(&promises.plants).filter(|(_, promised)| promised.same_host);
     let seconds = |plant: &Plant| plant.rejection.as_secs_f64() / f64::from(plant.discipline.servers());

@@ -14,35 +14,35 @@ use plimsoll_core::time::Instant;
 use std::ops::ControlFlow;
 use std::{fmt, io};
 
-/// What became of it.
+/// The result of a run.
 #[derive(Clone, Debug)]
 pub struct Run {
-    /// Virtual time at its end.
+    /// Virtual time at the end of the run.
     pub ended: Instant,
-    /// False: it was stopped before.
+    /// False if the run was stopped before its end.
     pub complete: bool,
     /// Rows of time, in order.
     pub rows: Vec<Row>,
     /// The sums of all rows, by class.
     pub classes: Vec<ClassRow>,
-    /// Requests that arrived, those for no site included, and those that came again.
+    /// Requests that arrived, with those for no site and retries.
     pub requests: u64,
-    /// When most of them came.
+    /// The second and the minute in which most requests arrived.
     pub peaks: ArrivalPeaks,
-    /// Until when they came: the last of them, or the end of the run if more would have come. What is under way then takes
-    /// longer.
+    /// Until when requests came: the time of the last one, or the end of the run if more would have come. Requests in progress
+    /// then may end later.
     pub offered_until: Instant,
-    /// Requests of clients that tried again.
+    /// Requests that were retries.
     pub retries: u64,
     /// Requests whose host belongs to no site.
     pub unmatched: u64,
-    /// The host of the first of them; empty if it named none.
+    /// The host of the first unmatched request; empty if it named none.
     pub unmatched_host: Option<String>,
-    /// The paths that were degraded or turned away most, heaviest first.
+    /// The paths whose requests were degraded or rejected most, heaviest first.
     pub top: Vec<Heavy>,
-    /// What was found in logs: the stream's number, and the notes.
+    /// The notes on each log that was read, with the stream's number.
     pub notes: Vec<(usize, LogNotes)>,
-    /// The engine's own view at the end; none with a comparator.
+    /// The engine's status at the end; `None` with a comparator.
     pub status: Option<Status>,
     /// Requests in flight at the end.
     pub in_flight: u64,
@@ -51,11 +51,11 @@ pub struct Run {
 /// Why there is no run.
 #[derive(Debug)]
 pub enum Error {
-    /// What in the promises cannot be.
+    /// Which promises contradict each other.
     Promises(Vec<String>),
     /// The workload does not fit the promises.
     Workload(String),
-    /// What a stream reads cannot be read: its name, and why.
+    /// The input of a stream cannot be read: the stream's name, and why.
     Stream(String, io::Error),
 }
 
@@ -71,29 +71,29 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// How far a run is.
+/// How far a run has come.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
     /// Virtual time.
     pub now: Instant,
     /// Requests so far.
     pub requests: u64,
-    /// The part that is done, in [0, 1], where it is known.
+    /// The part of the run that is done, in [0, 1], if it is known.
     pub done: Option<f64>,
 }
 
-/// What happens. `token` names a request from its arrival on.
+/// An event of a run. `token` names a request from its arrival on.
 #[derive(Clone, Copy, Debug)]
 pub enum Event<'a> {
     /// A request arrived and was decided on.
     Arrived {
         /// The request's name.
         token: Token,
-        /// What it asked for.
+        /// The request itself.
         request: &'a Request,
         /// The request's class.
         class: u16,
-        /// What was decided.
+        /// The front's decision.
         decision: Decision,
     },
     /// A waiting request was started or rejected.
@@ -102,14 +102,14 @@ pub enum Event<'a> {
     Ended {
         /// The request's name.
         token: Token,
-        /// How.
+        /// How the request ended.
         outcome: Outcome,
     },
 }
 
 /// A watcher of a run.
 pub trait Watch {
-    /// Called now and then; may stop the run.
+    /// Called now and then with the progress; may stop the run.
     fn progress(&mut self, _progress: &Progress) -> ControlFlow<()> {
         ControlFlow::Continue(())
     }
@@ -118,12 +118,12 @@ pub trait Watch {
     fn event(&mut self, _now: Instant, _event: &Event<'_>) {}
 }
 
-/// No watcher.
+/// A watcher that does nothing.
 impl Watch for () {}
 
 impl Simulation<'_> {
-    /// Reads on in the logs that the end of the run cuts, to know what it leaves out: by stream, the notes as they were, and
-    /// that. A pipe might have no end.
+    /// Reads on in the logs that the end of the run cuts, to count what it leaves out. Returns by stream the notes at the end
+    /// of the run, with that count. A pipe is not read on, because it might have no end.
     pub(super) fn leave_out(&mut self) -> Vec<(usize, LogNotes)> {
         let mut all = Vec::new();
         for number in 0..self.streams.len() {
@@ -176,7 +176,7 @@ impl Simulation<'_> {
     }
 }
 
-/// Notes about what the streams read, and about the logs that their content is drawn from.
+/// The notes of all streams, on their own logs and on the logs that their contents are drawn from.
 fn notes(streams: &[Coming], cut: &[(usize, LogNotes)]) -> Vec<(usize, LogNotes)> {
     let of = |(number, coming): (usize, &Coming)| {
         let cut = cut.iter().find(|(stream, _)| *stream == number).map(|(_, notes)| vec![notes.clone()]);

@@ -4,31 +4,31 @@ use plimsoll_core::time::Instant;
 use std::collections::VecDeque;
 
 const SECOND: u64 = 1_000_000_000;
-/// The shortest stretch that shows a rate by the minute, and the longest that is looked at: a longer one has a part that is as
-/// busy or busier (seconds).
+/// The shortest stretch (s) whose mean rate counts for the busiest minute, and the longest that must be tried: any longer
+/// stretch has a part that is as busy or busier.
 const MINUTE: usize = 60;
 const LONGEST: usize = 2 * MINUTE;
 
-/// The most requests that arrived within one of a run's seconds, and by the minute.
+/// The most requests that arrived within one of the run's seconds, and the highest rate per minute.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ArrivalPeaks {
-    /// In the busiest second.
+    /// Requests in the busiest second.
     pub second: u64,
-    /// In the busiest minute: as many as would come in one at the highest mean rate of any stretch of a minute or more, so that
-    /// it is never below the mean of the run. Zero if the run is shorter.
+    /// The highest mean rate of any stretch of a minute or more, in requests per minute, so that it is never below the mean
+    /// rate of the run. Zero if the run is shorter than a minute.
     pub minute: u64,
 }
 
 /// Counts arrivals by the run's seconds.
 #[derive(Debug)]
 pub(super) struct ArrivalCounter {
-    /// The number of the second under way.
+    /// The number of the present second.
     number: u64,
     all: u64,
-    /// How many arrived before that second, and before each of those before it.
+    /// How many requests arrived before the present second, and before each of the seconds before it.
     before: VecDeque<u64>,
     busiest_second: u64,
-    /// By the minute, over whole seconds.
+    /// The highest rate in requests per minute so far, over stretches of whole seconds.
     busiest: f64,
     pub(super) last: Instant,
 }
@@ -57,7 +57,7 @@ impl ArrivalCounter {
 
     fn advance(&mut self, now: Instant) {
         let number = now.as_nanos() / SECOND;
-        // After so long a silence nothing is left of what came before.
+        // After such a long silence, no earlier second is in any stretch that is tried.
         let passed = number.saturating_sub(self.number).min(LONGEST as u64 + 1);
         for _ in 0..passed {
             self.before.push_front(self.all);
@@ -67,7 +67,7 @@ impl ArrivalCounter {
         self.number = self.number.max(number);
     }
 
-    /// The highest rate by the minute of stretches that end `part` of a second after the beginning of the one under way.
+    /// The highest rate in requests per minute among the stretches that end `part` of a second into the present second.
     fn busiest_until(&self, part: f64) -> f64 {
         let stretches = self.before.iter().enumerate().skip(MINUTE);
         let rate = |(seconds, before): (usize, &u64)| {

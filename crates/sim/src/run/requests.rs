@@ -1,4 +1,4 @@
-//! The way of a request through the front and its plant: arrival, start, rejection, end, and its client's next attempt.
+//! A request's way through the front and its plant: arrival, start, rejection, end, and its client's retry.
 
 use super::clients::Again;
 use super::connecting::Connection;
@@ -55,10 +55,11 @@ impl Simulation<'_> {
         self.obey();
     }
 
-    /// Notes what is known of a request at its arrival.
+    /// Keeps what is known of a request at its arrival.
     fn begin(&mut self, request: &Request, visit: Visit, target: Target) -> Token {
         let stream = &self.setup.workload.streams[visit.stream];
-        // Drawn for every request in the order of arrival, whatever is decided: two fronts meet the same work.
+        // The factor is drawn for every request in order of arrival, whatever is decided, so that two fronts meet the same
+        // work.
         let work = request.work.unwrap_or_else(|| self.plan.draw(target.site, &mut self.work));
         let (token, flight) = self.flights.begin();
         flight.class = target.class;
@@ -70,7 +71,7 @@ impl Simulation<'_> {
         flight.full = FullService::of(request, work);
         let may_return = stream.retry.is_some_and(|retry| visit.attempt < retry.most);
         let may_return = may_return || request.files_left.is_some();
-        // The request comes again with the same work: the draws of later requests are then the same before every front.
+        // A retry has the same work, so that the draws for later requests are the same before every front.
         flight.again = may_return.then(|| Box::new(Request { work: Some(work), ..request.clone() }));
         token
     }
@@ -104,7 +105,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// The plant does not take a request.
+    /// Ends a request that the plant does not take.
     fn lose(&mut self, token: Token, plant: usize) {
         self.recorder.row.plants[plant].lost += 1;
         self.front.refused(token);
@@ -113,7 +114,7 @@ impl Simulation<'_> {
 
     /// Tries a connection again that its plant did not answer, or gives it up.
     pub(super) fn connect_again(&mut self, connection: Connection) {
-        // Its client may have left.
+        // The client may have left meanwhile.
         if self.flights.get(connection.token).is_none() {
             return;
         }
@@ -125,7 +126,7 @@ impl Simulation<'_> {
         self.obey();
     }
 
-    /// Turns away one that arrives or waits.
+    /// Rejects a request that arrives or waits.
     fn refuse(&mut self, token: Token, reason: Reason) {
         let retry_after = self.front.retry_after(token);
         let Some(flight) = self.flights.end(token) else { return };
@@ -141,9 +142,9 @@ impl Simulation<'_> {
         self.come_again(flight, retry_after);
     }
 
-    /// Lets a client come again that may; `retry_after` is when, if it was told. A user that waited and may not asks for more
-    /// instead.
-    fn come_again(&mut self, flight: EndedFlight, retry_after: Option<Duration>) {
+    /// Lets the client retry if it may, after `told` if the rejection stated a time and the client obeys. A user that waited
+    /// and may not retry asks for more instead.
+    fn come_again(&mut self, flight: EndedFlight, told: Option<Duration>) {
         let Some(request) = flight.again else { return };
         let stream = usize::from(flight.stream);
         let retry = self.setup.workload.streams[stream].retry;
@@ -157,14 +158,14 @@ impl Simulation<'_> {
         }
     }
 
-    /// Lets a user that waited for the end of a request ask for the next one.
+    /// Lets a user that waited for the end of a request ask for its next one.
     fn ask_for_more(&mut self, stream: usize, mut request: Box<Request>) {
         if let Some(at) = self.streams[stream].source.after_answer(self.now, &mut request) {
             self.clients.returns_at(at, Again { request, stream, attempt: 0 });
         }
     }
 
-    /// A client's patience is at its end.
+    /// Lets a client leave because its patience has ended.
     pub(super) fn leave(&mut self, token: Token) {
         let Some(flight) = self.flights.get(token) else { return };
         match flight.stage {
@@ -190,7 +191,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// A started request's client has left, and the front keeps the connection to the plant, which so never knows.
+    /// The client of a started request leaves, but the front keeps the connection to the plant, which never notices.
     fn leave_to_plant(&mut self, token: Token) {
         let Some(flight) = self.flights.get(token) else { return };
         let left = flight.abandon();
@@ -207,14 +208,14 @@ impl Simulation<'_> {
         self.obey();
     }
 
-    /// A started request's end.
+    /// Ends a started request, and carries out what the front then decides.
     pub(super) fn end(&mut self, token: Token, outcome: Outcome) {
         self.conclude(token, outcome);
         self.obey();
     }
 
-    /// The same; what the front decides then is for the caller to carry out. A plant that refuses a whole queue would be so
-    /// many calls deep otherwise.
+    /// Ends a request; the caller carries out what the front then decides. Otherwise a plant that refuses a whole queue would
+    /// make the calls as deep as the queue.
     fn conclude(&mut self, token: Token, outcome: Outcome) {
         let Some(flight) = self.flights.end(token) else { return };
         self.recorder.row.classes[usize::from(flight.class)].outcomes[outcome as usize] += 1;
@@ -249,7 +250,7 @@ impl Simulation<'_> {
 
     fn start_waiting(&mut self, token: Token, start: Start) {
         let Some(flight) = self.flights.get(token) else {
-            // It left in the instant of its start.
+            // The client left in the instant in which its request started.
             return self.front.depart(self.now, token, Outcome::Abandoned, &mut self.orders);
         };
         if self.plan.is_degraded(flight.site, start.level) {

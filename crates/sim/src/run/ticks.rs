@@ -7,13 +7,12 @@ use crate::fault::{gone, reports_what_is_there};
 use plimsoll_core::time::{Duration, Instant};
 
 impl Simulation<'_> {
-    /// Runs a tick, and those that follow before anything else happens: while no request comes there is nothing but
-    /// ticks.
+    /// Runs a tick, and all further ticks before the next other event, because without requests there may be nothing but ticks.
     pub(super) fn tick(&mut self, due: &Due, end: Instant) {
-        // The last instant of which it is certain that there is nothing but ticks.
+        // The last instant up to which there are certainly only ticks.
         let before = Instant::from_nanos(due.before_tick().as_nanos() - 1);
         let last = before.min(due.after_tick()).min(end);
-        // A client that was served may come again at any time.
+        // If clients retry, one may come at any time after an answer.
         let arrival = if self.may_return { last } else { due.arrival.0.min(end) };
         loop {
             self.read();
@@ -27,7 +26,7 @@ impl Simulation<'_> {
             if !self.orders.is_empty() {
                 return self.obey();
             }
-            // Readings come with each tick.
+            // Readings must be taken at each tick.
             if !self.senses {
                 self.tick_due = self.front.put_off(self.tick_due, arrival);
             }
@@ -38,8 +37,8 @@ impl Simulation<'_> {
         }
     }
 
-    /// The senses: utilization of plants that report it, once a period; what is there of plants that lose servers; the
-    /// gateway's CPU time where rejections cost.
+    /// Takes the readings: the utilization of plants that report it, once a period; the part that is present of plants that
+    /// lose servers; the gateway's CPU time, if rejections cost any.
     fn read(&mut self) {
         if !self.senses {
             return;
@@ -66,26 +65,26 @@ impl Simulation<'_> {
                 gone(&plant.faults, at).filter(|(_, reported)| *reported).map_or(0.0, |(part, _)| part);
             self.readings.available.push((number, 1.0 - part));
         }
-        // A served request takes of the gateway at least what a rejection takes; for the plant the service time says
-        // that already.
+        // A served request takes at least as much of the gateway as a rejection does. For the plant this is part of the service
+        // time.
         self.readings.gateway_cpu = (self.rejection_seconds > 0.0)
             .then(|| Duration::from_secs_f64(self.rejection_seconds * self.requests as f64));
         self.readings.host_cpu = self.readings.gateway_cpu.map(|gateway| self.host_cpu(gateway));
     }
 
-    /// What the processors worked that the gateway and plants share, divided by their number.
+    /// The busy time of the processors that the gateway and plants share, divided by their number.
     fn host_cpu(&mut self, gateway: Duration) -> Duration {
         let plants = self.setup.workload.plants.iter().zip(&self.setup.promises.plants).enumerate();
         let mut worked = Duration::ZERO;
         for (number, (plant, _)) in plants.filter(|(_, (_, promised))| promised.same_host) {
             let busy = self.servers[number].busy(self.now).servers / plant.discipline.servers();
-            // A worker that uses its processor all the time is charged for rejections itself.
+            // If a worker uses its processor all the time, the plant itself is charged for rejections.
             worked += if plant.processor < 1.0 { busy.mul_f64(plant.processor) + gateway } else { busy };
         }
         worked
     }
 
-    /// Ends a period, and those after it in which nothing happens. If no request will come any more, the run may be
+    /// Ends a period, and all further periods before the next other event. If no request will come any more, the run may be
     /// over after each of them.
     pub(super) fn end_periods(&mut self, due: &Due, end: Instant) {
         let before = due.before_tick().min(self.tick_due);

@@ -1,4 +1,4 @@
-//! Pages, arrivals and streams of which nothing is said but what distinguishes them from others.
+//! Constructors of pages, arrivals and streams that set only the essential properties and leave the rest at defaults.
 
 use super::{
     Arrivals, Clients, Content, Input, Law, LogFormat, LogOptions, Page, Phase, Process, Replay, Stream,
@@ -6,7 +6,7 @@ use super::{
 use plimsoll_core::time::Duration;
 
 impl Page {
-    /// A `GET` for this path, of so many bytes. It names no host, and takes what the server says.
+    /// A `GET` for this path with this many bytes. It names no host, and its service time is the server's.
     pub fn new(path: impl Into<String>, bytes: f64) -> Self {
         Page {
             method: "GET".to_owned(),
@@ -23,20 +23,20 @@ impl Page {
 }
 
 impl Arrivals {
-    /// One rate (1/s) from the beginning to the end.
+    /// A constant rate (1/s) from the beginning to the end.
     pub fn steady(process: Process, rate: f64) -> Self {
         Arrivals::Process { process, rate: vec![Phase { from: Duration::ZERO, rate, to: None }] }
     }
 
-    /// The requests of a log, of whatever format it is.
+    /// The requests of a log in any known format.
     pub fn log(input: Input, replay: Replay) -> Self {
         Arrivals::Log { input, format: LogFormat::Auto, options: LogOptions::default(), replay }
     }
 }
 
 impl Stream {
-    /// Requests for these pages by so many clients, all alike, from 10.0.0.0 on. They wait as long as it takes, and do not come
-    /// again.
+    /// Requests for these pages by this many equal clients, with addresses from 10.0.0.0 on. Clients wait as long as it takes,
+    /// and do not retry.
     pub fn new(name: impl Into<String>, arrivals: Arrivals, pages: Vec<Page>, clients: u32) -> Self {
         Stream {
             name: name.into(),

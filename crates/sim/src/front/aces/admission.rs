@@ -9,12 +9,12 @@ use plimsoll_core::promises::Share;
 use plimsoll_core::request::{Reason, Token};
 use plimsoll_core::time::{Duration, Instant};
 
-/// A thousand quanta of a thousandth fit into one second, for all the rounding.
+/// Relative tolerance: a thousand quanta of a millisecond must fit into one second despite rounding.
 const ROUNDING: f64 = 1e-9;
-/// The first plant's rate forecast is kept, without its name.
+/// Rate forecasts are stored for the first plant only, under an empty name.
 const PLANT: &str = "";
 
-/// A plant's.
+/// The admission state of one plant.
 pub(super) struct PlantAdmission {
     servers: u32,
     period_ns: u64,
@@ -22,16 +22,16 @@ pub(super) struct PlantAdmission {
     quanta: Quanta,
     shares: Vec<Share>,
     budget: BudgetReading,
-    /// The number of the period that lasts.
+    /// The number of the present period.
     period: u64,
-    /// Accounts by rank of priority, like all that follows.
+    /// One account for each rank of priority; `demands` likewise.
     accounts: Vec<Account>,
     demands: Vec<Demand>,
     queues: Queues,
     in_service: Vec<InService>,
 }
 
-/// What is asked for in this period, and will be in the next.
+/// The load of one priority: counted in this period, and predicted for the next.
 #[derive(Clone, Debug, Default)]
 struct Demand {
     forecast: RateForecast,
@@ -44,11 +44,11 @@ struct InService {
     started: Instant,
 }
 
-/// What becomes of one that is admitted.
+/// What becomes of an admitted request.
 #[derive(Debug, PartialEq)]
 pub(super) enum Admitted {
     Starts,
-    /// These are dropped from the backup queue for it.
+    /// The request waits; these requests are dropped from the backup queue to make room.
     Waits(Vec<Waiter>),
 }
 
@@ -70,7 +70,7 @@ impl PlantAdmission {
         }
     }
 
-    /// Takes over what was learned before.
+    /// Takes over rate forecasts from an earlier run.
     pub(super) fn remember(&mut self, rate_forecast: &RateForecasts) {
         for (rank, demand) in (0..).zip(&mut self.demands) {
             demand.forecast =
@@ -90,7 +90,7 @@ impl PlantAdmission {
         Instant::from_nanos(self.period_ns.saturating_mul(self.period + 1))
     }
 
-    /// Begins the periods up to now.
+    /// Begins every period up to now.
     pub(super) fn advance(&mut self, now: Instant) {
         while now >= self.next_period() {
             self.turn();
@@ -105,7 +105,7 @@ impl PlantAdmission {
         self.period_ns as f64 / 1e9
     }
 
-    /// What may be admitted of a priority now.
+    /// The service-seconds that may still be admitted of a priority.
     fn left(&self, place: usize) -> f64 {
         let capacity = f64::from(self.servers) * self.period_seconds();
         let accounts = self.accounts.iter().enumerate().map(|(rank, account)| match self.budget {
@@ -118,7 +118,7 @@ impl PlantAdmission {
         left(capacity, accounts, &self.shares, place) + ROUNDING
     }
 
-    /// A period ends, and the next one begins.
+    /// Ends the present period and begins the next.
     fn turn(&mut self) {
         let ended = self.hour();
         self.period += 1;
@@ -164,7 +164,7 @@ impl PlantAdmission {
         Ok(Admitted::Waits(dropped))
     }
 
-    /// Starts the next one, if a worker is free.
+    /// Starts the next waiting request, if a worker is free.
     pub(super) fn start_next(&mut self, now: Instant) -> Option<Waiter> {
         if self.in_service.len() >= self.servers as usize {
             return None;
@@ -174,8 +174,8 @@ impl PlantAdmission {
         Some(waiter)
     }
 
-    /// A worker is free again. By the corrected reading what it truly took takes the place of the estimate, if this period is
-    /// charged for it.
+    /// Frees a worker. By the corrected reading, the request's true service time replaces its estimate in the account, if this
+    /// period is charged for it.
     pub(super) fn end(&mut self, now: Instant, token: Token) {
         let Some(found) = self.in_service.iter().position(|serving| serving.waiter.token == token) else {
             return;
@@ -187,9 +187,9 @@ impl PlantAdmission {
         }
     }
 
-    /// The client of one that waits has left. By the corrected reading the period is no longer charged for it, as it was since
-    /// the request was admitted or since the period began. One that is dropped stays charged: whoever came in its stead would
-    /// wait behind a queue that was full just now.
+    /// Removes a waiting request whose client has left. By the corrected reading its estimate, charged when the request was
+    /// admitted or when the period began, is taken back. A request that is dropped for another stays charged, because the one
+    /// that came in its stead would wait behind a queue that was full just now.
     pub(super) fn forget(&mut self, place: Place) {
         if let Some(waiter) = self.queues.remove(place).filter(|_| self.budget == BudgetReading::Corrected) {
             let Account { used, carried, .. } = &mut self.accounts[place.0];

@@ -1,5 +1,6 @@
-//! AC itself: admission by estimated service time, a budget per period and priority, two queues. The budget's formula and the
-//! prediction are the engine's own (`crates/core/src/admission/aces/`), where an expert may ask for them.
+//! The comparator `aces`, the paper AC's own scheme: admission by estimated service time, a budget for each period and
+//! priority, two queues. The budget's formula and the prediction are the engine's own (`crates/core/src/admission/aces/`),
+//! which offers them as an expert option.
 //!
 //! ```text
 //!            estimate (quanta)          primary --+
@@ -8,14 +9,14 @@
 //!              reject                      backup +  (only while the primary is empty; cleared when full)
 //! ```
 //!
-//! X. Chen, H. Chen and P. Mohapatra, "ACES: An Efficient Admission Control Scheme for QoS-Aware Web Servers". It is
-//! here to be compared with: Plimsoll's own promise of a deadline decides at each arrival by the work that is unfinished
-//! then, and needs neither period nor prediction. The paper's waiting times, (10), (11) and (13), are misprinted; no
-//! decision of AC rests on them, so that they are not here.
+//! X. Chen, H. Chen and P. Mohapatra, "ACES: An Efficient Admission Control Scheme for QoS-Aware Web Servers". It is here to be
+//! compared with: Plimsoll's own promise of a deadline decides at each arrival by the work that is unfinished then, and needs
+//! neither period nor prediction. The paper's waiting times, (10), (11) and (13), are misprinted; no decision of AC uses them,
+//! so they are left out.
 //!
-//! Priorities are the promises' own, 1 the highest (the paper counts the other way). Classes of one priority at a plant
-//! share an account. Rates are predicted of what arrives, admitted or not; a prediction in service-seconds is the rate
-//! times the mean estimate of late. Exempt requests pass and are not counted, as before the other comparators.
+//! Priorities are those of the promises, 1 the highest (the paper counts the other way). Classes of one priority at a plant
+//! share an account. Predicted rates are those of all arrivals, admitted or not; a prediction in service-seconds is the
+//! predicted rate times the recent mean estimate. Exempt requests pass and are not counted, as with the other comparators.
 
 mod admission;
 mod quanta;
@@ -71,7 +72,7 @@ impl Aces {
         Ok(Books::new(full, Aces { places: places(promises), plants, arrivals: 0 }))
     }
 
-    /// Begins new periods.
+    /// Begins the periods that are due at each plant.
     fn advance(&mut self, now: Instant) {
         self.plants.iter_mut().for_each(|plant| plant.advance(now));
     }
@@ -110,7 +111,7 @@ impl Policy for Aces {
         self.plants[plant].forget(place);
     }
 
-    /// A worker is free.
+    /// Frees a worker and starts waiting requests.
     fn leave(&mut self, now: Instant, gone: Left<()>, waiting: &mut Waiting<'_, Self>) {
         self.advance(now);
         let plant = &mut self.plants[gone.plant];
@@ -125,7 +126,7 @@ impl Policy for Aces {
         self.plants.iter().map(PlantAdmission::next_period).min().unwrap_or(Instant::FAR)
     }
 
-    /// The rate forecast that was learned at the first plant, as `rate_forecast=FILE` reads them.
+    /// The rate forecast that was learned at the first plant, in the format that `rate_forecast=FILE` reads.
     fn learned(&self) -> Option<String> {
         Some(self.plants.first().map(PlantAdmission::rate_forecast).unwrap_or_default().to_string())
     }

@@ -1,12 +1,13 @@
-//! What a request is estimated to take, by its type (AC, section 3.2 and table 2) and, if wished, its size (eq. 1).
+//! The estimated service time of a request, by its type (AC, section 3.2 and table 2) and, if wished, its size (eq. 1).
 //!
-//! A type is worth so many computation quanta: static 1, dynamic 10, audio 20, video 100. The type is read from the
-//! request by the engine's own classifier ([`DefaultType`]): "classification of object types introduces less overhead than
-//! retrieving file size information". Where the number of server processes n is given, what is read from a file takes
-//! `T(s, n) = a + floor(s / 64 KB) (b + c n)`, a : b : c = 1 : 0.06 : 0.18, flat below 64 KB. The paper prints s over 64
-//! without saying how it is rounded; its figure 2 is flat below the leap, so that it is rounded down.
+//! Each type costs a number of computation quanta: static 1, dynamic 10, audio 20, video 100. The type is read from the request
+//! by the engine's own classifier ([`DefaultType`]): "classification of object types introduces less overhead than retrieving
+//! file size information". If the number of server processes n is given, what is read from a file takes `T(s, n) = a + floor(s
+//! / 64 KB) (b + c n)`, a : b : c = 1 : 0.06 : 0.18, flat below 64 KB. The paper prints s over 64 without saying how it is
+//! rounded; its figure 2 is flat below the step, so it is rounded down.
 //!
-//! The table is what the paper has before anything is learned, and here nothing ever is: that is what it is compared for.
+//! The table is what the paper uses before anything is learned. This comparator never learns, so that the paper's scheme is
+//! compared as it stands.
 
 use crate::request::Request;
 use plimsoll_core::request::DefaultType;
@@ -17,17 +18,17 @@ const BLOCK_BYTES: u64 = 64 << 10;
 const TRANSFER: f64 = 0.06;
 const SWITCHING: f64 = 0.18;
 
-/// The estimate.
+/// How service times are estimated.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Quanta {
     /// The time of one quantum: a.
     pub(super) unit_seconds: f64,
-    /// n. `None`: by type alone.
+    /// The number of server processes, n; `None`: estimates are by type alone.
     pub(super) processes: Option<u32>,
 }
 
 impl Quanta {
-    /// Service time (s) on one worker.
+    /// The estimated service time (s) on one worker.
     pub(super) fn estimate(&self, request: &Request) -> f64 {
         let own = DefaultType::of(request);
         let quanta = match self.processes {

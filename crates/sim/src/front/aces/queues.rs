@@ -1,11 +1,11 @@
 //! The double queue (AC, section 3.3).
 //!
-//! Requests that a period admitted wait in the primary queue; those that the period left unfinished go to the backup
-//! queue when the next one begins. In each queue, higher priorities come first, and equal ones in order of arrival. The
-//! backup is served only while the primary is empty: new requests never wait for what an earlier period admitted too
-//! much. Both queues together hold so many requests (table 1: "total queue length"). When they are full, room is made in the
-//! backup: by clearing it, as the paper does, or more gently ("other methods [...] can be explored"); if it is empty, whoever
-//! comes is turned away.
+//! Requests that a period admitted wait in the primary queue; those that are still waiting when the next period begins move to
+//! the backup queue. In each queue higher priorities come first, and equal ones in order of arrival. The backup is served only
+//! while the primary is empty, so new requests never wait for what an earlier period admitted too much. Both queues together
+//! hold a limited number of requests (table 1: "total queue length"). When they are full, room is made in the backup: by
+//! clearing it, as the paper does, or more gently ("other methods [...] can be explored"). If the backup is empty too, the
+//! arriving request is rejected.
 
 use plimsoll_core::request::Token;
 use std::collections::BTreeMap;
@@ -13,12 +13,12 @@ use std::collections::BTreeMap;
 /// Which requests are dropped when the backup queue is full.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::front) enum DropPolicy {
-    /// All of its requests.
+    /// All requests in the backup queue.
     #[default]
     All,
-    /// The one that has waited longest.
+    /// The request that has waited longest.
     Oldest,
-    /// The one that is estimated to take longest.
+    /// The request with the largest estimate.
     Costliest,
 }
 
@@ -30,9 +30,9 @@ pub(super) type Place = (usize, u64);
 pub(super) struct Waiter {
     pub(super) token: Token,
     pub(super) level: u8,
-    /// Service-seconds.
+    /// The estimated service-seconds.
     pub(super) estimate: f64,
-    /// The number of the period that admitted it.
+    /// The number of the period that admitted the request.
     pub(super) period: u64,
 }
 
@@ -59,7 +59,7 @@ impl Queues {
         self.primary.is_empty() && self.backup.is_empty()
     }
 
-    /// Takes in a request, and returns those that are dropped for it; `None` if there is no room for it.
+    /// Adds a request, and returns the requests that are dropped for it; `None` if there is no room for it.
     pub(super) fn push(&mut self, place: Place, waiter: Waiter) -> Option<Vec<Waiter>> {
         let dropped = if self.is_full() { self.make_room() } else { Vec::new() };
         if self.is_full() {
@@ -69,7 +69,7 @@ impl Queues {
         Some(dropped)
     }
 
-    /// The next to be served.
+    /// Removes the next request to be served.
     pub(super) fn pop(&mut self) -> Option<(Place, Waiter)> {
         self.primary.pop_first().or_else(|| self.backup.pop_first())
     }

@@ -1,6 +1,6 @@
-//! AC's parameters, as they are read from a comparator's text:
-//! `aces:1ms,period=1s,queue=1000,drop=all,budget=corrected,shares=0-1/0-1,processes=60,hour=3600s,rate_forecast=FILE`; all may
-//! be left out.
+//! AC's parameters, as read from a comparator's text:
+//! `aces:1ms,period=1s,queue=1000,drop=all,budget=corrected,shares=0-1/0-1,processes=60,hour=3600s,rate_forecast=FILE`. Each
+//! may be left out.
 
 use super::queues::DropPolicy;
 use crate::front::form::{AT_LEAST_ONE, POSITIVE, Read, Words};
@@ -11,9 +11,10 @@ use std::path::PathBuf;
 /// What a period's account is charged with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::front) enum BudgetReading {
-    /// The engine's reading (`crates/core/src/admission/aces/formula.rs`): work carried over counts, what is done counts as
-    /// what it took, and a higher priority that used more than was predicted counts with that. It is the default, because the
-    /// paper's own figures come out only by it: as printed more than 1 % miss the bound from the capacity to 1.2 times of it.
+    /// The engine's reading (`crates/core/src/admission/aces/formula.rs`): work carried over counts, finished requests count
+    /// with their true service time, and a higher priority that used more than was predicted counts with what it used. This is
+    /// the default, because the paper's own figures come out only by it: as printed, more than 1 % of the requests miss the
+    /// bound at loads from the capacity to 1.2 times of it.
     #[default]
     Corrected,
     /// Eq. 5: estimates of what the period admitted, and the predictions of higher priorities; every period begins with C.
@@ -25,21 +26,22 @@ pub(in crate::front) enum BudgetReading {
 pub(in crate::front) struct AcesSettings {
     /// The time of one quantum. `None`: the fixed part of the server's service.
     pub(in crate::front) unit: Option<Duration>,
-    /// T, the bound of the response time too.
+    /// The length of a period, T, which is also the bound of the response time.
     pub(in crate::front) period: Duration,
-    /// The most that wait in both queues together ("total queue length").
+    /// The most requests that wait in both queues together ("total queue length").
     pub(in crate::front) queue: u32,
     /// How what a period may still admit is counted.
     pub(in crate::front) budget: BudgetReading,
     /// Which requests are dropped when the backup queue is full.
     pub(in crate::front) drop: DropPolicy,
-    /// WFA: by priority, the highest first. What is not named has [`Share::ANY`]; none at all is PRA.
+    /// WFA: shares by priority, the highest first. A priority that is not named has [`Share::ANY`]; without any share the
+    /// scheme is PRA.
     pub(in crate::front) shares: Vec<Share>,
     /// n of `T(s, n)`. `None`: estimates are by type alone.
     pub(in crate::front) processes: Option<u32>,
-    /// An hour of the day, of which each has its own rate forecast; hours count from the beginning of the run.
+    /// The length of an hour of the day. Each hour has a rate forecast of its own; hours count from the beginning of the run.
     pub(in crate::front) hour: Duration,
-    /// Rate forecasts learned before: read at the beginning if the file is there, for the caller to write at the end.
+    /// The file of rate forecasts: read at the beginning if it exists; the caller writes it at the end.
     pub(in crate::front) rate_forecast: Option<PathBuf>,
 }
 

@@ -1,11 +1,11 @@
 //! AIMD as published: Netflix concurrency-limits 0.5.4, `limit/AIMDLimit.java`, with its defaults.
 //!
-//! With each request that ends: one that failed, or took longer than `timeout`, makes `limit = floor(0.9 limit)`; else,
-//! if at least half of the limit was in use when it started, `limit = limit + 1`. Clamped to a least and a most. A
-//! request whose client left says nothing (`onIgnore`). At the limit it rejects at once (`SimpleLimiter.java`).
+//! When a request ends: if it failed or took longer than `timeout`, `limit = floor(0.9 limit)`; otherwise, if at least half of
+//! the limit was in use when it started, `limit = limit + 1`. The limit is clamped to a least and a most. If the client left,
+//! nothing changes (`onIgnore`). At the limit, requests are rejected at once (`SimpleLimiter.java`).
 //!
-//! Its default time-out of 5 s lies above most clients' patience and its least limit of 20 above a small pool; both can
-//! be set, so that a comparison can be fair.
+//! The published defaults are a time-out of 5 s, which is above most clients' patience, and a least limit of 20, which is above
+//! a small pool; both can be set, so that a comparison can be fair.
 
 use super::{Ask, Limiter, Limits, RoundTrip};
 use plimsoll_core::request::Outcome;
@@ -42,7 +42,7 @@ impl Limiter for Aimd {
         } else if sample.in_flight.saturating_mul(2) >= self.limit {
             self.limit += 1;
         }
-        // In this order: where the least lies above the most, the most counts, as published.
+        // In this order the most counts if the least lies above it, as published.
         self.limit = self.limit.max(self.bounds.least).min(self.bounds.most);
     }
 }

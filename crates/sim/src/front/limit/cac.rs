@@ -3,16 +3,16 @@
 //! the service time requirements. [...] The admission criteria was relaxed to allow admission if the CPU is idle, no
 //! matter whether there are CQ left or not."
 //!
-//! In each period of T a budget of `s T` service-seconds, less the work carried over from before; a request is admitted
-//! if its true service time is left in it, or if a worker is idle. What is not used is lost.
+//! Each period of T has a budget of `s T` service-seconds, less the work carried over. A request is admitted if its true
+//! service time fits in the rest of the budget, or if a worker is idle. An unused budget is lost.
 //!
-//! Where the print is open: eq. 3 gives each period the whole `c T`, which lets up to 2 T of work into T when one
-//! period fills late and the next early; but section 5.1.3 says that CAC never misses the bound, "since the system stops
-//! admitting tasks when it cannot serve them within the delay bounds". So carried work is deducted: unfinished work
-//! never exceeds `s T`, and with one server no response takes longer than T. "Idle" is read as: fewer in flight than
+//! Where the paper is unclear: eq. 3 gives each period the whole `c T`, which lets up to 2 T of work into T when one period
+//! fills late and the next early; but section 5.1.3 says that CAC never misses the bound, "since the system stops admitting
+//! tasks when it cannot serve them within the delay bounds". So carried work is deducted: unfinished work never exceeds `s T`,
+//! and with one server no response takes longer than T. A worker is "idle" if fewer requests are in flight than there are
 //! workers.
 //!
-//! Unfinished work falls at `min(n, s)` service-seconds per second, n in flight, and is none when n is 0. Where the
+//! Unfinished work falls at `min(n, s)` service-seconds per second, with n requests in flight, and is zero when n is 0. If the
 //! server itself draws service times, only their mean is known.
 
 use super::{Ask, Limiter, RoundTrip};
@@ -48,7 +48,7 @@ impl Cac {
     fn advance(&mut self, now: Instant) {
         let slot = now.as_nanos() / self.period_ns;
         if slot != self.slot {
-            // The work as it stands when the new period begins, not at its first arrival.
+            // The work is counted as it stood when the new period began, not at the period's first arrival.
             self.drain(Instant::from_nanos(slot * self.period_ns));
             let budget_ns = u64::from(self.servers) * self.period_ns;
             (self.slot, self.left_ns) = (slot, budget_ns.saturating_sub(self.unfinished_ns));

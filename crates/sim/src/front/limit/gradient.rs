@@ -6,14 +6,14 @@
 //! limit    = limit gradient + sqrt(limit gradient), clamped to [3, 1000]
 //! ```
 //!
-//! sampleRTT is the median round trip of a window of 0.1 s; an empty window changes nothing. minRTT is the median of 50
-//! round trips while the limit is pinned to 3: at the start, then 60 s after each measurement plus up to 15 % by
-//! chance, and at once when five windows in a row would have the limit at 3. Requests started before the measurement
-//! began do not count. While it lasts, healthy requests are turned away.
+//! sampleRTT is the median round trip of a window of 0.1 s; an empty window changes nothing. minRTT is the median of 50 round
+//! trips while the limit is pinned to 3: at the start, then 60 s after each measurement plus up to 15 % by chance, and at once
+//! if five windows in a row would have the limit at 3. Requests that started before a measurement began do not count. During a
+//! measurement, healthy requests are rejected.
 //!
-//! Two settings have no default there: the intervals of 0.1 s and 60 s are those of its documentation's example. Its
-//! quantiles are a histogram's with two digits; here they are exact. A client that leaves gives no sample
-//! (`cancelLatencySample`), a failed response gives one.
+//! Two settings have no default in Envoy: the intervals of 0.1 s and 60 s are those of its documentation's example. Envoy's
+//! quantiles come from a histogram with two digits; here they are exact. A client that leaves gives no sample
+//! (`cancelLatencySample`); a failed response gives one.
 
 use super::{Ask, Limiter, RoundTrip};
 use plimsoll_core::random::Random;
@@ -38,7 +38,7 @@ pub(in crate::front) struct Gradient {
     limit: u32,
     min_rtt_us: u64,
     samples_us: Vec<u64>,
-    /// The limit to go back to, while minRTT is measured.
+    /// The limit to return to after a measurement of minRTT; `None` if none runs.
     deferred: Option<u32>,
     epoch: Instant,
     at_least: u32,
@@ -102,7 +102,7 @@ impl Gradient {
         self.limit = limit;
     }
 
-    /// The median of the samples, which this clears.
+    /// The median of the samples. The samples are cleared.
     fn median(&mut self) -> u64 {
         let middle = self.samples_us.len().saturating_sub(1) / 2;
         let median = self.samples_us.select_nth_unstable(middle).1;
@@ -140,8 +140,8 @@ impl Limiter for Gradient {
                     self.begin_probe(now);
                 }
             }
-            // While minRTT is measured this only looks whether it is over: the measurement ends between two ticks and
-            // moves the next update, which then lies behind the next look.
+            // While minRTT is measured, a tick only checks whether the measurement is over. A measurement ends between two
+            // ticks and moves the next update, which then lies after the next tick.
             self.update_due = now + self.update;
         }
         self.update_due.min(self.probe_due)

@@ -1,18 +1,18 @@
 //! Gradient2 as published: Netflix concurrency-limits 0.5.4, `limit/Gradient2Limit.java` with its defaults, fed by
 //! `limit/WindowedLimit.java` with its own, as the project's README installs it on a server.
 //!
-//! A window gives the mean round trip (`short`), the most requests in flight, and whether one failed. `long` is the
-//! plain mean of the first ten windows, then exponential over 600; where it is more than twice `short` it is cut by 5
-//! %. Then, unless less than half of the limit was in use,
+//! A window gives the mean round trip (`short`), the most requests in flight, and whether one failed. `long` is the plain mean
+//! of the first ten windows, then an exponential mean over 600; if it is more than twice `short` it is cut by 5 %. Then, unless
+//! less than half of the limit was in use,
 //!
 //! ```text
 //! gradient = clamp(1.5 long / short, 0.5, 1)
 //! limit    = 0.8 limit + 0.2 (limit gradient + 4), clamped to [least, most]
 //! ```
 //!
-//! A window ends with the first request that started and ended after its time is up; with fewer than ten samples it is
-//! thrown away. A failure is not looked at, a client that left gives no sample. A `window` of zero updates with each
-//! request, as the class does without the wrapper.
+//! A window ends with the first request that started and ended after the window's time was up; with fewer than ten samples it
+//! is thrown away. Failures are ignored, and a client that left gives no sample. If `window` is zero, each request updates the
+//! limit, as in the class without the wrapper.
 
 use super::{Ask, Limiter, Limits, RoundTrip};
 use plimsoll_core::request::Outcome;
@@ -30,7 +30,7 @@ const LEAST_RTT: Duration = Duration::from_micros(100);
 #[derive(Debug)]
 pub(in crate::front) struct Gradient2 {
     bounds: Limits,
-    /// How long round trips are averaged; zero: each request counts.
+    /// How long round trips are averaged; zero: each request updates the limit.
     length: Duration,
     limit: f64,
     long: LongTerm,
@@ -88,7 +88,7 @@ impl Gradient2 {
         if f64::from(in_flight) < self.limit / 2.0 {
             return;
         }
-        // `long` as it was before the cut, as published.
+        // The gradient uses `long` as it was before the cut, as published.
         let gradient = (TOLERANCE * long / short).clamp(0.5, 1.0);
         let wanted = self.limit * gradient + QUEUE_SIZE;
         let limit = self.limit * (1.0 - SMOOTHING) + wanted * SMOOTHING;
@@ -118,8 +118,7 @@ impl Limiter for Gradient2 {
         self.window.most_in_flight = self.window.most_in_flight.max(sample.in_flight);
         if now > self.window_ends {
             let window = std::mem::take(&mut self.window);
-            // The default bounds of the window, 1 s and 1 s, leave nothing of the published `clamp(2 rtt, least,
-            // most)`.
+            // The default bounds of the window are both 1 s, so the published `clamp(2 rtt, least, most)` is always 1 s.
             self.window_ends = now + self.length;
             if window.samples >= LEAST_SAMPLES {
                 self.update(window.seconds / f64::from(window.samples), window.most_in_flight);

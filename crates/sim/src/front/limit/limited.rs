@@ -1,12 +1,12 @@
-//! A limiter as [`Rules`]: it counts the requests in flight, and lets as many others wait as its limiter bounds, in order of
-//! arrival or by their priority first.
+//! A limiter as [`Rules`]: counts the requests in flight, and lets others wait up to the limiter's bounds, in order of arrival
+//! or with higher priorities first.
 
 use super::{Ask, Limiter, RoundTrip};
 use crate::front::rules::{Asked, Gone, Rules, Ruling};
 use plimsoll_core::request::Reason;
 use plimsoll_core::time::{Duration, Instant};
 
-/// A limiter and how many it has let in.
+/// A limiter and the number of its requests in flight.
 #[derive(Debug)]
 pub(in crate::front) struct Limited<L> {
     limiter: L,
@@ -34,7 +34,7 @@ impl<L: Limiter> Rules for Limited<L> {
         }
     }
 
-    /// A request that starts holds how many are in flight then, itself included.
+    /// A request that starts remembers how many are in flight then, itself included.
     fn dequeue(&mut self, now: Instant, service: Duration) -> Option<u32> {
         let admitted = self.limiter.admit(now, Ask { in_flight: self.in_flight, service });
         self.in_flight += u32::from(admitted);

@@ -1,8 +1,9 @@
-//! What other gateways do against overload, one algorithm a file, and what makes each of them [`Rules`](super::rules::Rules).
+//! The algorithms that other gateways use against overload, one in each file, and the adapter that makes each
+//! [`Rules`](super::rules::Rules).
 //!
-//! A limiter answers one question, whether one more request may start now, and hears of each that ends. It knows
-//! neither tokens nor classes. Why not one `Front` per algorithm: the books about requests would be written eight
-//! times, and a comparison would compare the books.
+//! A limiter decides whether one more request may start now, and is informed of each request that ends. It knows neither tokens
+//! nor classes. One `Front` for each algorithm would repeat the bookkeeping of requests eight times, and a comparison would
+//! compare the bookkeeping.
 
 mod aimd;
 mod cac;
@@ -26,13 +27,13 @@ use std::fmt::Debug;
 
 /// Decides for one plant whether one more request may start.
 pub(super) trait Limiter: Debug {
-    /// Whether it may. `true` means that it starts now.
+    /// Whether a request may start; `true` means that it starts now.
     fn admit(&mut self, now: Instant, ask: Ask) -> bool;
 
     /// A request that was started is gone from the plant.
     fn released(&mut self, _now: Instant, _sample: RoundTrip) {}
 
-    /// Runs what is due; says when to come again. Called at the time it said, or earlier.
+    /// Runs what is due, and returns the time of the next call, which may come earlier.
     fn tick(&mut self, _now: Instant) -> Instant {
         Instant::FAR
     }
@@ -43,12 +44,12 @@ pub(super) trait Limiter: Debug {
     }
 }
 
-/// What a limiter may look at.
+/// What a limiter may know of a request that asks to start.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ask {
-    /// Started and not released, without this one and without exempt ones.
+    /// Requests that were started and not released, without this one and without exempt ones.
     pub(super) in_flight: u32,
-    /// What it truly takes of one worker.
+    /// The true service time of the request on one worker.
     pub(super) service: Duration,
 }
 
@@ -59,16 +60,16 @@ pub(super) struct RoundTrip {
     pub(super) started: Instant,
     /// Requests in flight when it was started, itself included.
     pub(super) in_flight: u32,
-    /// How it ended.
+    /// How the request ended.
     pub(super) ended: Outcome,
 }
 
 /// The bounds of waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Queue {
-    /// The most that wait at once.
+    /// The most requests that wait at once.
     pub(super) most: u32,
-    /// The longest that one waits.
+    /// The longest that a request waits.
     pub(super) wait: Duration,
 }
 
@@ -76,7 +77,7 @@ impl Queue {
     pub(super) const NONE: Queue = Queue { most: 0, wait: Duration::MAX };
 }
 
-/// The bounds of a limit that moves.
+/// The bounds of an adaptive limit.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
     pub(super) initial: u32,

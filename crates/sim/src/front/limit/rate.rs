@@ -1,9 +1,9 @@
 //! A static rate limit: the leaky bucket of nginx `limit_req` with `nodelay`, one for each plant.
 //!
-//! `excess = max(0, excess - rate dt + 1)`; rejected if that is above `burst` (nginx
-//! `src/http/modules/ngx_http_limit_req_module.c`, `ngx_http_limit_req_lookup`). A rejected request does not fill the
-//! bucket, and the first of all finds it empty. nginx counts in milliseconds and thousandths, here time is exact. Its
-//! default burst is 0: then two requests closer than 1 / rate are one too many, however calm it is.
+//! `excess = max(0, excess - rate dt + 1)`; a request is rejected if that is above `burst` (nginx
+//! `src/http/modules/ngx_http_limit_req_module.c`, `ngx_http_limit_req_lookup`). A rejected request does not fill the bucket,
+//! and the first request finds it empty. nginx counts in milliseconds and thousandths of a request; here time is exact. nginx's
+//! default burst is 0: then the second of two requests closer than 1 / rate is rejected, however low the load.
 
 use super::{Ask, Limiter};
 use plimsoll_core::time::Instant;
@@ -32,7 +32,7 @@ impl Limiter for Rate {
             }
             None => 0.0,
         };
-        // Intervals of exactly 1 / rate conform: a billionth is rounding, not excess.
+        // Intervals of exactly 1 / rate conform, so an excess of a billionth counts as rounding.
         if excess > self.burst + 1e-9 {
             return false;
         }

@@ -1,12 +1,12 @@
-//! A static limit: at most N in the system, at most Q more wait in order of arrival, each at most W.
+//! A static limit: at most N requests in the system, and at most Q more wait in order of arrival, each at most W.
 //!
-//! - `none`, the twin of every comparison: N without bounds.
+//! - `none`, the uncontrolled twin of every comparison: N is unbounded.
 //! - Tail-drop (AC, section 1: "incoming requests are dropped when the number of awaiting tasks exceeds a predefined
-//!   threshold"): no queue. The system holds requests that were started and not released, in service or in the server's
-//!   listen queue: that is what a gateway can count. A request whose client has left is no longer counted, though it may
+//!   threshold"): no queue. The system holds requests that were started and not released, in service or in the server's listen
+//!   queue, because those are what a gateway can count. A request whose client has left is no longer counted, though it may
 //!   still stand in the listen queue.
-//! - `concurrency`: nginx `max_conns` (with no queue), HAProxy `maxconn` on a server with `maxqueue` and `timeout queue`.
-//!   Set right, N is the number of workers, which must be known to set it.
+//! - `concurrency`: nginx `max_conns` (with no queue), HAProxy `maxconn` on a server with `maxqueue` and `timeout queue`. The
+//!   right N is the number of workers, which the operator must know.
 
 use super::{Ask, Limiter, Queue};
 use plimsoll_core::time::Instant;

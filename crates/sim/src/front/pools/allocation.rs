@@ -1,19 +1,18 @@
-//! How many processes each pool is to have: by M/M/1 (PR, eq. 4 and 5), in whole numbers (Algorithm 1), corrected by PID (eq.
-//! 7).
+//! How many processes each pool gets: by M/M/1 (PR, eq. 4 and 5), in whole numbers (Algorithm 1), corrected by PID (eq. 7).
 
 use plimsoll_core::time::Duration;
 
-/// What one more period weighs in a prediction: five of them, 2 / (5 + 1) (PR 5.1).
+/// The weight of the latest period in a prediction: an exponential mean over five periods, 2 / (5 + 1) (PR 5.1).
 const FRESH: f64 = 1.0 / 3.0;
-/// The sum of errors is kept within so many.
+/// The bound of the sum of errors, both above and below zero.
 const MOST_SUM: f64 = 20.0;
-/// The normalized allocation is the smallest whole numbers that give each class its part of the spare capacity as exactly as
-/// this.
+/// The normalized allocation is the smallest whole numbers that give each class its part of the spare capacity with no larger
+/// error than this.
 const CLOSE: f64 = 0.1;
-/// A class for which fewer requests than this are predicted in a period has no part in the shares.
+/// A class with a smaller predicted number of requests in a period than this has no part in the shares.
 const ASKED_FOR: f64 = 0.5;
 
-/// What a period has shown of one class.
+/// What was counted of one class in a period.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Seen {
     pub(super) arrivals: u32,
@@ -24,13 +23,13 @@ pub(super) struct Seen {
     pub(super) responses: f64,
 }
 
-/// What is known of one class, from period to period.
+/// The state of one class that is kept from period to period.
 #[derive(Clone, Debug)]
 pub(super) struct Class {
     pub(super) delta: f64,
-    /// Predicted requests and work per second of capacity; `None` before the first period.
+    /// Requests and work predicted per second of capacity; `None` before the first period.
     predicted: Option<(f64, f64)>,
-    /// Whether requests are predicted for it at all.
+    /// Whether enough requests are predicted for the class to have a share.
     asked_for: bool,
     error: f64,
     error_sum: f64,
@@ -59,7 +58,7 @@ impl Class {
         self.predicted.map_or(0.0, |(_, work)| work)
     }
 
-    /// S_i / delta_i.
+    /// The weight of the class in the spare capacity, S_i / delta_i.
     fn weight(&self) -> f64 {
         let service = self.predicted.map_or(1.0, |(requests, work)| work / requests.max(1e-12));
         service.max(1e-9) / self.delta
@@ -67,25 +66,24 @@ impl Class {
 }
 
 /// Shares of the capacity by M/M/1: `rho_i + (1 - sum rho) (S_i / delta_i) / sum_l (S_l / delta_l)`. A class with the share p_i
-/// is an M/M/1 queue of `T_i = S_i / (p_i - rho_i)`.
+/// is an M/M/1 queue with the response time `T_i = S_i / (p_i - rho_i)`.
 ///
-/// The printed eq. 4, `lambda_i + (1 - sum lambda) / (delta_i / sum_l delta_l)`, does not sum to 1, as eq. 2 wants: from
-/// `T_i = 1 / (mu_i - lambda_i) = delta_i K` follows `mu_i = lambda_i + 1 / (delta_i K)`, and the sum over i gives
-/// `1 / K = (1 - sum lambda) / sum_l (1 / delta_l)`. So `sum_l (1 / delta_l)` belongs where `1 / sum_l delta_l` stands. It
-/// assumes equal service times too.
+/// The printed eq. 4, `lambda_i + (1 - sum lambda) / (delta_i / sum_l delta_l)`, does not sum to 1, as eq. 2 demands: from `T_i
+/// = 1 / (mu_i - lambda_i) = delta_i K` follows `mu_i = lambda_i + 1 / (delta_i K)`, and the sum over i gives `1 / K = (1 - sum
+/// lambda) / sum_l (1 / delta_l)`. So `sum_l (1 / delta_l)` belongs where `1 / sum_l delta_l` stands. The printed equation also
+/// assumes equal service times.
 pub(super) fn shares(classes: &[Class]) -> Vec<f64> {
     let all: f64 = classes.iter().map(Class::load).sum();
     let spare = (1.0 - all).max(0.0) / classes.iter().map(Class::weight).sum::<f64>();
     classes.iter().map(|class| class.load() / all.max(1.0) + spare * class.weight()).collect()
 }
 
-/// mu*, the normalized allocation: the smallest whole numbers, each at least 1 and together at most `most`, that come close to
-/// these classes' shares; if none do, those that sum to `active` and come nearest.
+/// The normalized allocation mu*: the smallest whole numbers, each at least 1 and together at most `most`, that come close to
+/// these classes' shares; if none do, the nearest ones that sum to `active`.
 ///
-/// "If mu_1 / mu_2 is about 3 / 1, mu* is 3 and 1" (PR 4.1). What a response time depends on is the spare part of a share, by
-/// eq. 3: at 90 % and arrivals of 3:1 the shares are 0.725 to 0.765 of the whole for every ratio from 1:1 to 1:9. So the spare
-/// part is what must be close. A multiple of them must be all of the `active` processes but for `tolerated` ones, or some
-/// would be idle.
+/// "If mu_1 / mu_2 is about 3 / 1, mu* is 3 and 1" (PR 4.1). By eq. 3 a response time depends on the spare part of a share: at
+/// 90 % and arrivals of 3:1 the shares are 0.725 to 0.765 of the whole for every ratio from 1:1 to 1:9. So the spare part is
+/// what must be close. A multiple of the numbers must use all `active` processes but `tolerated`, or some would be idle.
 pub(super) fn normalized(classes: &[Class], active: u32, tolerated: u32, most: u32) -> Vec<u32> {
     let (shares, least) = (shares(classes), classes.len() as u32);
     let all_load: f64 = classes.iter().map(Class::load).sum();
@@ -102,11 +100,10 @@ pub(super) fn normalized(classes: &[Class], active: u32, tolerated: u32, most: u
         .map_or_else(|| largest_remainders(&shares, active.max(least)), |(_, whole)| whole)
 }
 
-/// How many processes each pool may have: `m mu* + T` and PID's correction, in whole processes, at least one, and all pools
-/// together at most `most`.
+/// The limit of each pool: `m mu* + T` and PID's correction, in whole processes, at least one, and together at most `most`.
 ///
-/// The paper divides the server among the pools (eq. 2). If their limits together exceeded what there is, a process that
-/// becomes free would decide whose request is next, and not the allocation. So T is what is left over, the same for each.
+/// The paper divides the server among the pools (eq. 2). If the limits exceeded the processes together, the pool of the next
+/// process to become free would decide whose request is next, and not the allocation. So T is the rest, the same for each pool.
 pub(super) fn limits(normal: &[u32], multiplier: u32, idle: u32, corrections: &[f64], most: u32) -> Vec<u32> {
     let (pools, base) = (normal.len() as u32, multiplier * normal.iter().sum::<u32>());
     let idle = (idle * pools).min(most.saturating_sub(base));
@@ -117,16 +114,16 @@ pub(super) fn limits(normal: &[u32], multiplier: u32, idle: u32, corrections: &[
     largest_remainders(&wanted, base + idle)
 }
 
-/// Whole numbers that sum to `all`, each at least 1, as near as can be to these shares of it.
+/// Whole numbers that sum to `all`, each at least 1, as near as possible to these shares of it.
 fn largest_remainders(shares: &[f64], all: u32) -> Vec<u32> {
-    // Each class gets one first; the rest is shared by what is still wanted.
+    // Each class gets one first; the rest is shared in proportion to what each still lacks.
     let sum: f64 = shares.iter().sum();
     let wanted: Vec<f64> = shares.iter().map(|share| (share / sum * f64::from(all) - 1.0).max(0.0)).collect();
     let scale = (f64::from(all) - shares.len() as f64) / wanted.iter().sum::<f64>().max(1e-12);
     let exact: Vec<f64> = wanted.iter().map(|wanted| wanted * scale).collect();
     let mut whole: Vec<u32> = exact.iter().map(|exact| exact.floor() as u32 + 1).collect();
     let mut order: Vec<usize> = (0..shares.len()).collect();
-    // Where two are as near, the larger share: the order of declaration decides nothing.
+    // If two classes are equally near, the larger share wins, so that the order of declaration decides nothing.
     let nearness = |class: usize| ((exact[class].fract() * 1e9).round(), exact[class]);
     order.sort_by(|a, b| nearness(*b).partial_cmp(&nearness(*a)).unwrap_or(std::cmp::Ordering::Equal));
     let missing = all.saturating_sub(whole.iter().sum()) as usize;
@@ -134,10 +131,10 @@ fn largest_remainders(shares: &[f64], all: u32) -> Vec<u32> {
     whole
 }
 
-/// PID, in processes. A class has one gain for all three terms; the last one is for all further classes too.
+/// PID corrections in processes. A class has one gain for all three terms; the last gain holds for all further classes too.
 ///
-/// `e_i = ln(T_i / delta_i)` less its mean over the classes, so that no class is the base, and with one gain for all the
-/// corrections sum to zero; where they do not, [`limits`] shares what there is by what is wanted. The printed error,
+/// `e_i = ln(T_i / delta_i)` less its mean over the classes, so that no class is the base. If all gains are equal the
+/// corrections sum to zero; if they do not, [`limits`] shares the processes in proportion to what is wanted. The printed error,
 /// `(delta_i / delta_1) T_1 - T_i` (eq. 8 and 9), is positive for a class that is too fast, and eq. 7 would give it more
 /// processes for that: positive feedback.
 pub(super) fn corrections(classes: &mut [Class], seen: &[Seen], gains: &[f64]) -> Vec<f64> {
@@ -150,11 +147,11 @@ pub(super) fn corrections(classes: &mut [Class], seen: &[Seen], gains: &[f64]) -
     let mean = known.iter().sum::<f64>() / known.len().max(1) as f64;
     let all_gains = gains.iter().chain(std::iter::repeat(gains.last().unwrap_or(&0.0)));
     let correct = |((class, log), gain): ((&mut Class, &Option<f64>), &f64)| {
-        // A period without departures is no evidence: what was known holds, and D sees no change.
+        // A period without departures says nothing: the last error holds, and D sees no change.
         let Some(log) = log else { return gain * (class.error + class.error_sum) };
         let error = log - mean;
         let change = error - class.error;
-        // Eq. 7 sums up to the period before: the error of this one counts once by K_P, and by K_D.
+        // Eq. 7 sums up to the period before, so this period's error counts once in P and once in D.
         let correction = gain * (error + class.error_sum + change);
         class.error = error;
         class.error_sum = (class.error_sum + error).clamp(-MOST_SUM, MOST_SUM);

@@ -1,4 +1,5 @@
-//! PR's process pools: ratios of response times by a pool of processes for each class, as Apache with a port for each.
+//! PR's process pools: keep ratios of response times by a pool of processes for each class, as Apache with a port for each
+//! class.
 //!
 //! ```text
 //!           class           limit m mu* + T (+ PID)
@@ -6,26 +7,27 @@
 //! ```
 //!
 //! X. Zhou and Y. Cai, "An Integrated Approach with Feedback Control for Robust Proportional Responsiveness Differentiation on
-//! Web Servers". It is here to be compared with: Plimsoll's own law decides who is next each time that a worker is free.
+//! Web Servers". It is here to be compared with: Plimsoll's own law decides each time that a worker is free which request is
+//! next.
 //!
 //! Every period (Algorithm 1):
 //!
 //! 1. the active processes of each pool are read, `P = sum p_i`. Apache forks a process when a request finds none idle and
-//!    kills idle ones, so that those are active that were asked for together at the pool's busiest moment of the period, by
-//!    requests at work and waiting;
+//!    kills idle ones, so a pool's active processes are the most requests, at work and waiting, that it had at once in the
+//!    period;
 //! 2. mu*: the shares of M/M/1 in small whole numbers (`allocation.rs`);
 //! 3. m: the multiplier with `m sum mu* <= P < (m + 1) sum mu*`, at least 1;
-//! 4. a pool may have `m mu*_i + T` processes: T are tolerated above, or P could never grow, as far as all pools together have
-//!    no more than there are. A process that is at work when its pool shrinks ends its request first.
+//! 4. a pool may have `m mu*_i + T` processes, as long as all pools together have no more than there are. T extra processes are
+//!    tolerated because P could never grow otherwise. A process at work when its pool shrinks ends its request first.
 //!
 //! The integrated approach (eq. 7) adds PID's correction, in whole processes; each pool keeps at least one. `gain=0` is the
 //! queueing-theoretical allocation alone.
 //!
-//! A class that nobody asks for (`default`, as a rule) has no part in this. It keeps one process, and waits for it while all
-//! are at work.
+//! A class without requests (usually `default`) has no part in this. It keeps one process, and waits for it while all are at
+//! work.
 //!
-//! A class without a ratio has the largest delta of its plant. Exempt requests pass and are not counted, as before the other
-//! comparators. Nobody is rejected: the paper leaves that to admission control.
+//! A class without a ratio has the largest delta of its plant. Exempt requests pass and are not counted, as with the other
+//! comparators. No request is rejected: the paper leaves that to admission control.
 
 mod allocation;
 
@@ -42,18 +44,19 @@ use std::collections::VecDeque;
 /// How the pools are set: `pools:16,period=1000,gain=1,idle=2`, or with `gain=0.5/0.5/1` a gain for each class.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct PoolSettings {
-    /// The most processes of all pools together (`MaxClients`). `None`: one for each worker; before shared cores 16.
+    /// The most processes of all pools together (`MaxClients`). `None`: one for each worker, or 16 before shared cores.
     processes: Option<u32>,
     /// Mean requests that are processed in a sampling period.
     period: u32,
-    /// K_P = K_I = K_D, in processes: by class in the order of declaration, the last one for the rest too.
+    /// The gains K_P = K_I = K_D, in processes, by class in the order of declaration; the last one holds for further classes
+    /// too.
     gains: Vec<f64>,
-    /// T.
+    /// The tolerated extra processes of a pool, T.
     idle: u32,
 }
 
-/// Processes before shared cores, and for each core if there are many. Four cannot be divided finely enough for the ratios that
-/// PID asks for; with many more nobody waits for a process.
+/// Processes before shared cores: at least this many, and this many for each core. Four could not be divided finely enough for
+/// the ratios that PID asks for; with many more, no request would wait for a process.
 const SHARED_PROCESSES: u32 = 16;
 const PROCESSES_OF_A_CORE: u32 = 2;
 
@@ -75,7 +78,7 @@ impl PoolSettings {
     }
 }
 
-/// How strongly each class is corrected; 0: not at all.
+/// How strongly each class is corrected; 0 turns the correction off.
 const GAINS: Read<Vec<f64>> = Read {
     of: |text| {
         let gain =
@@ -87,7 +90,7 @@ const GAINS: Read<Vec<f64>> = Read {
 
 /// Pools in front of the plants.
 pub(super) struct Pools {
-    /// By class: the number of its pool at its plant.
+    /// For each class, the index of its pool at its plant.
     pools: Vec<usize>,
     plants: Vec<PlantPools>,
 }
@@ -101,23 +104,23 @@ struct PlantPools {
     classes: Vec<Class>,
     seen: Vec<Seen>,
     pools: Vec<Pool>,
-    /// The pool that is looked at first when a process is free.
+    /// The pool that is tried first when a process is free.
     turn: usize,
 }
 
 #[derive(Clone, Debug, Default)]
 struct Pool {
-    /// The most processes that may be at work.
+    /// The most processes of the pool that may be at work.
     limit: u32,
     busy: u32,
-    /// The most that were asked for together in this period.
+    /// The most processes that were needed at once in this period.
     active: u32,
-    /// Tokens and levels, and when they arrived.
+    /// The waiting requests' tokens and levels, and when they arrived.
     line: VecDeque<((Token, u8), Instant)>,
 }
 
 impl Pool {
-    /// Processes that Apache would have: it forks while a request finds none idle.
+    /// The processes that Apache would have, because it forks while a request finds none idle.
     fn asked_for(&self) -> u32 {
         self.busy + self.line.len() as u32
     }
@@ -132,7 +135,7 @@ impl PlantPools {
         let service = if plant.service.is_zero() { Duration::from_millis(10) } else { plant.service };
         let period = sampling_period(settings.period, service, servers);
         let classes: Vec<Class> = deltas.into_iter().map(Class::new).collect();
-        // Lighter levels alone have no pool: full quality is served elsewhere.
+        // A plant that serves lighter levels alone has no pool, because full quality is served elsewhere.
         let each = most.checked_div(classes.len() as u32).unwrap_or(0);
         let pool = Pool { limit: each.max(1), ..Pool::default() };
         let (seen, pools) = (vec![Seen::default(); classes.len()], vec![pool; classes.len()]);
@@ -160,7 +163,7 @@ impl PlantPools {
         pool.active = pool.active.max(pool.asked_for());
     }
 
-    /// Ends the periods up to now.
+    /// Ends every period up to now.
     fn advance(&mut self, now: Instant) {
         while now >= self.next {
             self.next += self.period;
@@ -179,7 +182,7 @@ impl PlantPools {
         }
         let of_these = |class: &usize| (self.classes[*class].clone(), corrections[*class]);
         let (classes, corrections): (Vec<Class>, Vec<f64>) = asked_for.iter().map(of_these).unzip();
-        // The pools' busiest moments may be different ones: together they are no more than there are.
+        // The pools' busiest moments may differ, so their sum is bounded by the number of processes.
         let all: u32 = asked_for.iter().map(|class| self.pools[*class].active).sum::<u32>().min(self.most);
         let normal = normalized(&classes, all, self.settings.idle * classes.len() as u32, self.most);
         let multiplier = (all / normal.iter().sum::<u32>().max(1)).max(1);
@@ -206,7 +209,7 @@ impl Pools {
         let full = FullQuality::new(promises, workload, seed)?;
         let mut deltas: Vec<Vec<Option<f64>>> = vec![Vec::new(); workload.plants.len()];
         let mut pools = Vec::new();
-        // A site's classes are followed by `default` and `exempt`; the second is never asked for.
+        // A site's classes are followed by `default` and `exempt`; the pool of `exempt` is never used.
         let own =
             |site: &Site| site.classes.iter().map(|class| class.ratio).chain([None]).collect::<Vec<_>>();
         for site in &promises.sites {
@@ -223,7 +226,7 @@ impl Pools {
         Ok(Books::new(full, Pools { pools, plants }))
     }
 
-    /// Starts whoever waits for a process that is idle: the pools in turn, while there are any.
+    /// Starts waiting requests of each pool in turn, while the pool has an idle process.
     fn dispatch(&mut self, plant: usize, waiting: &mut Waiting<'_, Self>) {
         let own = &mut self.plants[plant];
         loop {
@@ -270,7 +273,7 @@ impl Policy for Pools {
         self.plants[plant].pools[pool].line.retain(|((waiting, _), _)| *waiting != token);
     }
 
-    /// A process is free again.
+    /// Frees a process.
     fn leave(&mut self, now: Instant, gone: Left<Pooled>, waiting: &mut Waiting<'_, Self>) {
         let (pool, arrived) = gone.kept;
         let own = &mut self.plants[gone.plant];

@@ -1,12 +1,12 @@
-//! Directives as configurations have them: words, a `;` between two directives.
+//! Directives as configuration files have them: words, with a `;` between two directives.
 
 use super::super::form::duration;
 use plimsoll_core::time::Duration;
 
-/// The directives behind a product's name.
+/// The directives that follow a product's name.
 pub(in crate::front) struct Directives<'a>(Vec<Directive<'a>>);
 
-/// A directive's words. Each is taken once; what is left is an error.
+/// A directive's words. Each word is taken once; a word that is left is an error.
 pub(super) struct Directive<'a> {
     words: Vec<&'a str>,
 }
@@ -17,7 +17,7 @@ impl<'a> Directives<'a> {
         Directives(all.filter(|directive| !directive.words.is_empty()).collect())
     }
 
-    /// Reads each with `read`, which gets the name and the words after it. `written` is how they are written.
+    /// Reads each directive with `read`, which gets its name and the words after it. `written` says how directives are written.
     pub(super) fn each(
         self,
         written: &str,
@@ -39,7 +39,7 @@ impl<'a> Directives<'a> {
 }
 
 impl<'a> Directive<'a> {
-    /// The next word, which must be there.
+    /// The next word, which is required.
     pub(super) fn word(&mut self, what: &str) -> Result<&'a str, String> {
         if self.words.is_empty() { Err(format!("{what} is missing")) } else { Ok(self.words.remove(0)) }
     }
@@ -49,13 +49,13 @@ impl<'a> Directive<'a> {
         number(self.word(what)?)
     }
 
-    /// Whether this word is there.
+    /// Whether this word is among the words that are left.
     pub(super) fn flag(&mut self, word: &str) -> bool {
         let place = self.words.iter().position(|own| *own == word);
         place.map(|place| self.words.remove(place)).is_some()
     }
 
-    /// The value of `key=value`, if it is there.
+    /// The value of `key=value`, if such a word is left.
     pub(super) fn value(&mut self, key: &str) -> Option<&'a str> {
         let of = |word: &&'a str| word.strip_prefix(key).and_then(|rest| rest.strip_prefix('='));
         let place = self.words.iter().position(|word| of(word).is_some())?;

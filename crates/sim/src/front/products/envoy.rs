@@ -1,4 +1,4 @@
-//! Envoy's filters against overload, in the order in which they are written, as in its chain of filters.
+//! Envoy's overload filters, applied in the order in which they are written, as in Envoy's chain of filters.
 //!
 //! - `adaptive_concurrency`: a limit found from latency (`front/limit/gradient.rs`); `concurrency_update_interval=100ms`,
 //!   `min_rtt_interval=60s`.
@@ -9,9 +9,9 @@
 //! P = ((n - n_success / sr_threshold) / (n + 1))^(1 / aggression), at most max_rejection_probability
 //! ```
 //!
-//! over the requests of the sampling window, in slots of a second; 0 while they are fewer a second than `rps_threshold`. What
-//! admission control rejects itself is not counted; what a filter behind it rejects counts as a failure (Envoy documentation,
-//! "Admission Control"; `admission_control.cc`). A request whose client leaves is not counted.
+//! over the requests of the sampling window, in slots of a second; 0 while there are fewer than `rps_threshold` requests a
+//! second. What admission control itself rejects is not counted; what a later filter rejects counts as a failure (Envoy
+//! documentation, "Admission Control"; `admission_control.cc`). A request whose client leaves is not counted.
 
 use super::directives::{percent, time};
 use super::{Asked, Directives, Gone, MakeRules, Rules, Ruling};
@@ -36,7 +36,7 @@ enum Filter {
     Admission(AdmissionControl),
 }
 
-/// What a filter is made of.
+/// The settings from which a filter is made.
 #[derive(Clone, Copy, Debug)]
 enum FilterKeys {
     Concurrency { update: Duration, probe: Duration },
@@ -57,7 +57,7 @@ struct AdmissionKeys {
 struct AdmissionControl {
     keys: AdmissionKeys,
     random: Random,
-    /// The seconds of the window: when each began, its requests and its successes.
+    /// The seconds of the window: the beginning of each, its requests and its successes.
     slots: VecDeque<(Instant, u64, u64)>,
 }
 
@@ -141,7 +141,7 @@ impl Rules for Envoy {
                 Filter::Admission(control) => !control.rejects(now),
             };
             if !passes {
-                // The filters before it see the answer.
+                // The filters before the one that rejects see the answer as a failure.
                 self.filters[..place].iter_mut().for_each(|filter| {
                     if let Filter::Admission(control) = filter {
                         control.record(now, false);

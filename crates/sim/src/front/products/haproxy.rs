@@ -1,12 +1,13 @@
 //! HAProxy before one server: `maxconn` requests at the server, the others in a queue by priority and age.
 //!
-//! - `maxconn 64`, the server's: so many requests at once; one more waits.
-//! - `timeout queue 5s`: the longest wait, then 503; without it as `timeout connect`, here 5 s.
+//! - `maxconn 64` of the server: at most that many requests at once; further ones wait.
+//! - `timeout queue 5s`: the longest wait, then 503; if it is left out, `timeout connect` counts, here 5 s.
 //! - `set-priority-class`: `http-request set-priority-class`, set to the `priority` of the request's class in the configuration
-//!   of this simulation: the lower is served first, and of equal ones the one that came first.
+//!   of this simulation. The lowest number is served first; of equal ones, the one that came first.
 //!
-//! `maxqueue` is left out: HAProxy sends what is beyond it to another server, and there is one (Configuration Manual 2.6, 5.2
-//! `maxconn` and `maxqueue`, 4.2 `timeout queue`, and `http-request set-priority-class`; head of `src/queue.c`).
+//! `maxqueue` is left out, because HAProxy sends what exceeds it to another server, and here there is only one (Configuration
+//! Manual 2.6, 5.2 `maxconn` and `maxqueue`, 4.2 `timeout queue`, and `http-request set-priority-class`; head of
+//! `src/queue.c`).
 
 use super::directives::time;
 use super::{Directives, MakeRules};

@@ -1,5 +1,5 @@
-//! Overload protection of four products, written as in their configurations: directives behind the product's name, a `;`
-//! between them. One file a product says what it does and by which source, and has it as [`Rules`].
+//! Overload protection of four products, written as in their configurations: directives behind the product's name, separated by
+//! `;`. Each product has a file that says what it does and names the source, and implements it as [`Rules`].
 
 mod directives;
 mod envoy;
@@ -11,10 +11,10 @@ pub(super) use directives::Directives;
 
 use super::rules::{Asked, Gone, MakeRules, Rules, Ruling};
 
-/// The product that a text names, with its directives; `None` if it names none.
+/// The rules of the product that a text names, with its directives; `None` if the text names none.
 ///
 /// # Errors
-/// A directive that is not understood, and how it is written.
+/// A directive that is not understood; the message says how it is written.
 pub(super) fn parse(text: &str) -> Option<Result<MakeRules, String>> {
     let (name, rest) = text.trim().split_once(':')?;
     let directives = Directives::new(rest);

@@ -1,8 +1,8 @@
-//! mod_qos of Apache: numbers of connections and of requests by location, above which requests are rejected.
+//! mod_qos of Apache: limits on connections and on requests by location, above which requests are rejected.
 //!
-//! - `QS_SrvMaxConn 256`: so many connections at the server at once; here each request comes over its own.
-//! - `QS_SrvMaxConnPerIP 10`: so many of one client's address.
-//! - `QS_LocRequestLimit /buy 10`: so many requests at once whose path begins so; of several the longest counts.
+//! - `QS_SrvMaxConn 256`: the most connections at the server at once; here each request has a connection of its own.
+//! - `QS_SrvMaxConnPerIP 10`: the most connections from one client address.
+//! - `QS_LocRequestLimit /buy 10`: the most requests at once whose path begins with this text; the longest that fits counts.
 //! - `QS_LocRequestLimitDefault 50`: the same for locations without a limit of their own, here for all other paths together.
 //!
 //! There is no queue (mod_qos, "Request Level Control" and "Connection Level Control"). `QS_LocRequestPerSecLimit`, which
@@ -21,11 +21,11 @@ const WRITTEN: &str = "mod_qos: QS_SrvMaxConn 256; QS_SrvMaxConnPerIP 10; QS_Loc
 struct ModQos {
     most: Option<u32>,
     most_per_client: Option<u32>,
-    /// By the beginning of the path; the empty one is the default.
+    /// Locations by the beginning of the path; the empty one is the default.
     locations: BTreeMap<String, Location>,
     clients: BTreeMap<IpAddr, u32>,
     under_way: u32,
-    /// What each request under way holds: its client, and its location.
+    /// For each request in progress, its client and its location.
     held: Vec<Option<(IpAddr, Option<String>)>>,
 }
 
@@ -57,7 +57,7 @@ pub(super) fn read(directives: Directives<'_>) -> Result<MakeRules, String> {
 }
 
 impl ModQos {
-    /// The location of a path: the longest that it begins with.
+    /// The location of a path: the longest one with which the path begins.
     fn location(&self, path: &str) -> Option<String> {
         let fits = self.locations.keys().filter(|location| path.starts_with(location.as_str()));
         fits.max_by_key(|location| location.len()).cloned()

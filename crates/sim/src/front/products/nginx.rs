@@ -1,4 +1,4 @@
-//! nginx: `limit_req`, a leaky bucket, and `limit_conn`, a number of requests at once.
+//! nginx: `limit_req`, a leaky bucket, and `limit_conn`, a limit on the requests at once.
 //!
 //! | directive | is |
 //! |---|---|
@@ -12,9 +12,9 @@
 //! excess > burst: rejected, and nothing is counted;  else it starts after max(0, excess - delay) / rate
 //! ```
 //!
-//! Time is counted in milliseconds and requests in thousandths, as there (`ngx_http_limit_req_module.c`,
-//! `ngx_http_limit_req_lookup` and `_account`; `ngx_http_limit_conn_module.c`). `limit_req` is asked first, so that a request
-//! that it delays is no connection yet for `limit_conn`.
+//! As in nginx, time is counted in milliseconds and requests in thousandths (`ngx_http_limit_req_module.c`,
+//! `ngx_http_limit_req_lookup` and `_account`; `ngx_http_limit_conn_module.c`). `limit_req` decides first, so a request that it
+//! delays is not yet a connection for `limit_conn`.
 
 use super::directives::number;
 use super::{Asked, Directives, Gone, MakeRules, Rules, Ruling};
@@ -25,7 +25,7 @@ use std::net::IpAddr;
 
 const WRITTEN: &str = "nginx: limit_req rate=200r/s burst=50 nodelay; limit_conn 64";
 
-/// Requests in thousandths.
+/// One request, in thousandths.
 const ONE: i64 = 1_000;
 
 /// A server's directives.
@@ -33,19 +33,19 @@ const ONE: i64 = 1_000;
 struct Nginx {
     requests: Option<Buckets>,
     connections: Option<Connections>,
-    /// Numbers for clients, which requests hold.
+    /// Each client's number, which its requests hold.
     clients: BTreeMap<IpAddr, u32>,
 }
 
 /// `limit_req`.
 #[derive(Clone, Debug)]
 struct Buckets {
-    /// Thousandths of a request a second.
+    /// The rate in thousandths of a request a second.
     rate: i64,
     burst: i64,
     delay: i64,
     by_client: bool,
-    /// By key: the excess, and when it was counted last (ms).
+    /// For each key: the excess, and when it was last counted (ms).
     all: BTreeMap<u32, (i64, i64)>,
 }
 
@@ -94,7 +94,7 @@ fn rate(text: &str) -> Result<i64, String> {
 }
 
 impl Buckets {
-    /// How long a request waits; `None` if it is rejected.
+    /// How long a request must wait; `None` if it is rejected.
     fn account(&mut self, now: Instant, client: u32) -> Option<Duration> {
         let now_ms = (now.as_nanos() / 1_000_000) as i64;
         let key = if self.by_client { client } else { 0 };
@@ -117,7 +117,7 @@ impl Nginx {
         *self.clients.entry(address).or_insert(next)
     }
 
-    /// Starts a request, unless as many are under way as may be.
+    /// Starts a request, unless the limit on requests at once is reached.
     fn connect(&mut self, client: u32) -> Ruling {
         let Some(limit) = &mut self.connections else { return Ruling::Start(client) };
         let under_way = limit.all.entry(if limit.by_client { client } else { 0 }).or_default();
