@@ -1,4 +1,4 @@
-//! The binary `plimsoll`: one file per command, and nothing that decides.
+//! The binary `plimsoll`: one file per command; no decision about requests is made here.
 
 mod args;
 mod commands;

@@ -1,4 +1,4 @@
-//! What `agent` takes.
+//! The options of `agent`.
 
 use clap::Args;
 use std::path::PathBuf;

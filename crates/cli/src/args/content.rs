@@ -1,4 +1,4 @@
-//! What `adapt` and `impact` take: folders of sites, and how sites are adapted.
+//! The options of `adapt` and `impact`: folders of sites, and how sites are adapted.
 
 use super::values::{Bounds, within};
 use clap::Args;
@@ -172,7 +172,7 @@ pub(crate) struct ImpactArguments {
 }
 
 impl ImpactArguments {
-    /// What options say that do not go together, if there are such.
+    /// The message for options that exclude each other; `None` if there are none.
     pub(super) fn conflict(&self) -> Option<&'static str> {
         let several = self.sites.len() > 1;
         match () {

@@ -1,4 +1,4 @@
-//! What `control` takes.
+//! The options of `control`.
 
 use clap::Args;
 use std::net::SocketAddr;

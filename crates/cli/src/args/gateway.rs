@@ -1,4 +1,4 @@
-//! What the commands take that read a gateway's configuration, and the demo.
+//! The options of the commands that read a gateway's configuration, and of the demo.
 
 use super::values::{Bounds, cookie, header, per_second, time_field, within};
 use clap::builder::NonEmptyStringValueParser;
@@ -204,7 +204,8 @@ pub(crate) struct SimulateArguments {
 }
 
 impl SimulateArguments {
-    /// What is missing, if something is: a log has a default configuration, and a workload is written for one.
+    /// The message if neither a configuration nor a log is given: a log has a default configuration, but a workload is written
+    /// for a configuration of its own.
     pub(super) fn missing(&self) -> Option<&'static str> {
         (self.file.is_none() && self.log.is_none()).then_some(
             "--workload needs the configuration that it is written for: name FILE before it; only --log may go without",
@@ -252,8 +253,8 @@ pub(crate) struct ExplainArguments {
 }
 
 impl ExplainArguments {
-    /// Joins the cookies into one header, before a `cookie` header that was given too: the first one counts.
-    /// A host among the headers is the request's, unless the option names one: with two the gateway answers 400.
+    /// Joins the cookies into one header, before any `cookie` header that was given too, because the first one counts. A host
+    /// among the headers is the request's, unless `--host` names one: if there are two, the gateway answers 400.
     pub(super) fn join_headers(&mut self) {
         let named = self
             .headers
@@ -273,7 +274,7 @@ impl ExplainArguments {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct RequestLine {
     pub(crate) method: String,
-    /// Path and query.
+    /// The request's path and query.
     pub(crate) target: String,
 }
 

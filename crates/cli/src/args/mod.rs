@@ -33,7 +33,7 @@ Example:
 
 Exit codes: 0 done, 1 failed, 2 the input is wrong.";
 
-/// What is said where `adapt` or `impact` is asked of a binary without them.
+/// The message for `adapt` or `impact` if the binary was built without them.
 #[cfg(not(feature = "adapt"))]
 pub(crate) const LEFT_OUT: &str = "\
 this plimsoll was built without `adapt` and `impact`, which read images with a library in C that a gateway does not need; \
@@ -103,7 +103,7 @@ pub(crate) enum FileFormat {
 
 /// The definition of the whole command line.
 pub(crate) fn definition() -> clap::Command {
-    // "-1" is a wrong number, not an unknown option.
+    // A value such as `-1` is a wrong number, not an unknown option.
     let negative = |option: clap::Arg| match option.get_action().takes_values() {
         true => option.allow_negative_numbers(true),
         false => option,

@@ -1,4 +1,4 @@
-//! What `profile` takes.
+//! The options of `profile`.
 
 use super::values::{Bounds, within};
 use clap::Args;

@@ -1,4 +1,4 @@
-//! The files that the command line names, read: a configuration, or everything that is wrong with it.
+//! Reads the files that the command line names: a configuration, or everything that is wrong with it.
 
 use crate::output::failure::Failure;
 use crate::output::plan;
@@ -10,11 +10,11 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::string::FromUtf8Error;
 
-/// The most that a file may have that somebody writes by hand: tens of thousands of sites (bytes).
+/// The largest file that is written by hand (bytes): tens of thousands of sites.
 const LARGEST: u64 = 8 << 20;
 
-/// Reads a file of some format with `parse`, which takes its text, and its name for diagnostics. `what` names the format,
-/// and `example` a file of it.
+/// Reads a file with `parse`, which takes the file's text, and its name for diagnostics. `what` names the format, and `example`
+/// is an example file of it.
 pub(crate) fn read_as<T>(
     path: &Path,
     format: (&str, &str),
@@ -24,7 +24,7 @@ pub(crate) fn read_as<T>(
     parse(&text, &path.display().to_string()).map_err(|all| Failure::Input(all.to_string()))
 }
 
-/// The text of a file of some format. It is read once, since a pipe has it once.
+/// The text of a file. The file is read once, because a pipe can be read only once.
 fn text_of(path: &Path, (what, example): (&str, &str)) -> Result<String, Failure> {
     let name = path.display().to_string();
     let mut bytes = Vec::new();
@@ -59,7 +59,7 @@ pub(crate) fn read(path: &Path) -> Result<Configuration, Failure> {
     understand(&text, &name).map_err(|wrong| not_an_agents(&text, &name, wrong))
 }
 
-/// Reads a configuration as the processes of a server keep it, and its text.
+/// Reads a configuration for `control`, and returns its text too.
 pub(crate) fn read_inside(path: &Path) -> Result<(String, Configuration), Failure> {
     let (text, name) =
         (text_of(path, ("a configuration", "examples/module.toml"))?, path.display().to_string());
@@ -69,7 +69,7 @@ pub(crate) fn read_inside(path: &Path) -> Result<(String, Configuration), Failur
     }
 }
 
-/// What is wrong with a configuration, unless it is none at all.
+/// The failure of reading a configuration; if the file is an agent's, the failure says so instead.
 fn not_an_agents(text: &str, name: &str, wrong: Failure) -> Failure {
     if !is_agent(text) {
         return wrong;
@@ -95,13 +95,13 @@ pub(crate) fn read_agent(path: &Path) -> Result<Agent, Failure> {
     })
 }
 
-/// Understands the text of a configuration; `name` stands in the diagnostics.
+/// Parses the text of a configuration; `name` is the file's name in diagnostics.
 pub(crate) fn understand(source: &str, name: &str) -> Result<Configuration, Failure> {
     let parsed = plimsoll_config::parse(source, name);
     possible(parsed.map_err(|all| Failure::Input(all.to_string()))?, name)
 }
 
-/// The same, as the processes of a server keep it.
+/// Parses the text of a configuration for `control`.
 fn understand_inside(source: &str, name: &str) -> Result<Configuration, Failure> {
     let parsed = plimsoll_config::parse_inside(source, name);
     let configuration = possible(parsed.map_err(|all| Failure::Input(all.to_string()))?, name)?;
@@ -121,7 +121,7 @@ pub(crate) fn unreadable(error: &io::Error) -> Failure {
     }
 }
 
-/// Refuses promises that cannot be kept, and shows the plan. The engine has the last word on what is valid.
+/// Refuses promises that cannot be kept, and shows the plan. The engine decides in the end what is valid.
 fn possible(configuration: Configuration, name: &str) -> Result<Configuration, Failure> {
     match Engine::new(&configuration.promises, 1, 0) {
         Ok(_) => plan::keep(&configuration.promises, name).map(|()| configuration),

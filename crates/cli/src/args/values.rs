@@ -1,11 +1,10 @@
-//! The values of options: numbers within bounds, pairs. What a parser refuses, its message says how
-//! to write.
+//! Parsers of option values: numbers within bounds, pairs. If a parser refuses a value, its message says how to write it.
 
 use plimsoll_sim::workload::{FieldPlace, LogTimes, TimeField, TimeUnit};
 use std::fmt;
 use std::str::FromStr;
 
-/// What a number counts, and the least and the most that it may be.
+/// The name of a number, and its least and greatest value.
 #[derive(Clone, Copy)]
 pub(super) struct Bounds<T> {
     pub(super) what: &'static str,
@@ -67,7 +66,7 @@ pub(super) fn header(text: &str) -> Result<(String, String), String> {
     pair(text, ':').ok_or_else(|| "write a name and a value, such as 'x-plan: gold'".to_owned())
 }
 
-/// Parses name and value of a cookie; out comes the two as a `Cookie` header has them.
+/// Parses name and value of a cookie, and returns the two as a `Cookie` header has them.
 pub(super) fn cookie(text: &str) -> Result<String, String> {
     let (name, value) = pair(text, '=').ok_or("write a name and a value, such as session=42")?;
     Ok(format!("{name}={value}"))

@@ -1,12 +1,12 @@
-//! `plimsoll check FILE`: everything that is wrong with a configuration, or the plan that it makes.
+//! `plimsoll check FILE`: prints everything that is wrong with a configuration, or its plan.
 
 use crate::args::{CheckArguments, source};
 use crate::output::failure::Failure;
 use crate::output::{json, plan};
 use crate::service::{certificates, kept_files, log, own_listeners, resolve};
 
-/// Checks the file, the certificates, tokens and keys that it names, and that no upstream is this gateway on this machine. It
-/// only warns of other names and folders, and ports are left to `run`, which may be on another machine.
+/// Checks the file, the certificates, tokens and keys that it names, and that no upstream is this gateway on this machine.
+/// Other names and missing folders give only warnings, and ports are not tried, because `run` may be on another machine.
 pub(crate) fn check(arguments: &CheckArguments) -> Result<(), Failure> {
     let configuration = source::read(&arguments.file)?;
     own_listeners::refuse(&configuration)?;

@@ -1,9 +1,9 @@
 //! `plimsoll control FILE`: the controller of a server whose own processes decide, until a signal requests its end.
 //!
-//! In come the configuration and, through the shared state, what the processes count; out go the service levels that they read.
-//! What was learned is kept beside the state in memory, period by period, so that the next controller goes on where this one
-//! was, also with another configuration. Where an address is named for it, the operator's listener shows what the controller
-//! does.
+//! Input: the configuration and, through the shared state, what the processes count. Output: the service levels that the
+//! processes read. After each period the learned state is written beside the shared state, in memory, so that the next
+//! controller goes on from there, also with another configuration. If an address is given for it, the operator's listener shows
+//! what the controller does.
 
 use crate::args::{ControlArguments, source};
 use crate::output::failure::Failure;
@@ -26,9 +26,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// The longest time without a look at the processes.
+/// The longest time between two looks at the processes.
 const LOOK: Duration = Duration::from_millis(100);
-/// Why nothing is read again.
+/// The answer to a request for a reload.
 const READ_ONCE: &str = "the configuration is read at the start only: stop this process, start it again, and have the server start \
                          its processes anew";
 
@@ -37,7 +37,7 @@ pub(crate) fn control(arguments: &ControlArguments) -> Result<(), Failure> {
     log::start(signals);
     let requests = signals.receive()?;
     let (text, configuration) = source::read_inside(&arguments.file)?;
-    // An address that cannot be had is reported before the state is touched.
+    // If the address cannot be used, the failure comes before the state is touched.
     let listening = arguments.admin.map(|address| Listening::bind(address, &configuration)).transpose()?;
     let learned = arguments.state.with_added_extension("learned");
     let known = KnownState::find_at(&learned);
@@ -48,12 +48,12 @@ pub(crate) fn control(arguments: &ControlArguments) -> Result<(), Failure> {
     let incidents = Arc::default();
     let keeps_seed = configuration.gateway.seed.is_none();
     let mut run = ControlRun { controller, learned: &learned, keeps_seed, desk: None };
-    // Deaths that the first tick finds have not been logged; those that an earlier controller has found have.
+    // Deaths that the first tick finds are still to be logged; those that an earlier controller found were logged by it.
     let processes = ProcessNews::going_on(run.controller.lanes(), run.process_counts());
     if let Some((state, at_once)) = known.learned() {
         known.tell_left_out(&run.controller.restore(&state, at_once));
     }
-    // Processes can attach to what is published, so that it is there once this process says so.
+    // Processes attach to the published state, so the first tick publishes it before this process says that it serves.
     run.controller.tick();
     if let Some(listening) = listening {
         run.show(listening, &incidents)?;
@@ -65,7 +65,8 @@ pub(crate) fn control(arguments: &ControlArguments) -> Result<(), Failure> {
     if run.until_stopped(&requests, (events, processes)) { Ok(()) } else { Err(removed(&arguments.state)) }
 }
 
-/// Nobody can attach any more, and a supervisor starts a controller anew, which makes a state.
+/// The failure if the state's file was removed: no process can attach any more. A supervisor starts the controller again, which
+/// makes a new state.
 fn removed(state: &Path) -> Failure {
     Failure::Failed(format!(
         "the shared state {} was removed or replaced: no process can attach to it any more, so this controller ends\n\
@@ -75,7 +76,7 @@ fn removed(state: &Path) -> Failure {
     ))
 }
 
-/// The operator's listener before it answers.
+/// The operator's listener, bound but not yet answering.
 struct Listening {
     listener: TcpListener,
     admin: ControllerAdmin,
@@ -94,7 +95,7 @@ impl Listening {
         let admin = ControllerAdmin {
             names: gateway.settings.admin_names.clone(),
             tokens: resolve::admin_tokens(configuration)?,
-            // One that was drawn is kept in the shared state.
+            // If the seed was drawn, it is kept in the shared state.
             seed_from: gateway.seed.map_or(SeedSource::Kept, |_| SeedSource::Configured),
         };
         let listener = ControllerDesk::bind(address);
@@ -124,13 +125,13 @@ impl Owner for ControlOwner {
 struct ControlRun<'a> {
     controller: Controller,
     learned: &'a Path,
-    /// The seed is not that of the configuration, so that it is kept with what was learned.
+    /// Whether the seed was drawn, so that it must be kept with the learned state.
     keeps_seed: bool,
     desk: Option<ControllerDesk>,
 }
 
 impl ControlRun<'_> {
-    /// Has the operator's listener answer.
+    /// Starts to answer at the operator's listener.
     fn show(
         &mut self,
         Listening { listener, admin }: Listening,
@@ -161,7 +162,7 @@ impl ControlRun<'_> {
         ProcessCounts { deaths, returned, refused: self.controller.refused() }
     }
 
-    /// Returns whether it was stopped; else its state has no name any more.
+    /// Runs the loops. Returns true if a signal requested the end, false if the state's file was removed or replaced.
     fn until_stopped(
         &mut self,
         requests: &Receiver<Requested>,
@@ -192,7 +193,7 @@ impl ControlRun<'_> {
         };
         let status = self.controller.status();
         events.look(&status).iter().chain(&events.end(&status)).for_each(News::log);
-        // Another controller may have taken the place of one whose state was replaced.
+        // If the state was replaced, another controller may have taken over, so nothing is saved.
         if is_stopped {
             self.save();
         }
@@ -203,7 +204,7 @@ impl ControlRun<'_> {
         is_stopped
     }
 
-    /// Keeps what was learned; a failure costs the next controller its memory only.
+    /// Saves the learned state. If that fails, the next controller only has to learn again.
     fn save(&self) {
         let seed = self.keeps_seed.then(|| self.controller.seed());
         if let Err(error) = write_learned(self.learned, self.controller.learned(), seed) {

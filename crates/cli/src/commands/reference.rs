@@ -1,4 +1,4 @@
-//! What Plimsoll says of its own files and options: `plimsoll schema`, `completions` and `manual`.
+//! Descriptions of Plimsoll's own files and options: `plimsoll schema`, `completions` and `manual`.
 
 use crate::args::{self, FileFormat};
 use crate::output::failure::Failure;

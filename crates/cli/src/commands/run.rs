@@ -1,4 +1,4 @@
-//! `plimsoll run FILE`: the gateway, until a signal requests its end; a signal that requests a reload has it read FILE again.
+//! `plimsoll run FILE`: the gateway, until a signal requests its end. A signal that requests a reload makes it read FILE again.
 
 use crate::args::RunArguments;
 use crate::args::source;
@@ -32,7 +32,7 @@ use std::time::Duration;
 
 /// How often the event log looks at the status.
 const LOOK: Duration = Duration::from_millis(250);
-/// How long idle connections of a process that was replaced wait for one more request: longer than clients that are busy pause.
+/// How long idle connections of a replaced process wait for one more request: longer than the pauses of busy clients.
 const GRACE: Duration = Duration::from_secs(5);
 
 pub(crate) fn run(arguments: &RunArguments) -> Result<(), Failure> {
@@ -83,7 +83,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<(), Failure> {
     let threads = threads.and_then(|()| certificates::follow(gateway.reloader()));
     threads.map_err(|error| Failure::Failed(format!("cannot start a thread: {error}")))?;
     gateway.set_owner(Box::new(reload.clone()));
-    // The operator's listener answers all that may be asked of it before its address is logged.
+    // The operator's listener can answer everything before its address is announced.
     tell_addresses(&gateway);
     start.ready(std::mem::take(&mut before.sockets));
     supervisor::ready();
@@ -107,7 +107,7 @@ fn tell_addresses(gateway: &Gateway) {
     }
 }
 
-/// What is read before the start.
+/// The files that are read before the start.
 struct First {
     configuration: Configuration,
     found: Found,
@@ -134,8 +134,8 @@ impl First {
     }
 }
 
-/// Logs what the loops decide, and reloads when that is requested, until the end is requested or another process has taken this
-/// one's place: which one.
+/// Logs what the loops decide, and reloads on request, until the end is requested or another process has taken this one's
+/// place. Returns that process's id; `None` at a requested end.
 fn watch(gateway: &Gateway, requests: &Receiver<Requested>, reload: &Reload) -> Option<u32> {
     let mut events = EventLog::new(reload.incidents.clone());
     let (upgrade, mut watchdog) = (Upgrade::default(), Watchdog::new());
@@ -190,7 +190,7 @@ fn begin_upgrade(upgrade: &Upgrade, gateway: &Gateway, reload: &Reload) {
     upgrade.begin(sockets, reload.state.hand_over(&reload.gateway));
 }
 
-/// Lets requests under way finish.
+/// Lets requests in progress finish.
 fn drain(gateway: Gateway, signals: Signals) {
     let limit = gateway.drain_timeout();
     supervisor::stopping();
@@ -202,7 +202,7 @@ fn drain(gateway: Gateway, signals: Signals) {
     finish(gateway, move || signals.wait_for_stop(), |gateway| gateway.drain(limit));
 }
 
-/// Leaves new connections to the process that has taken this one's place, and lets requests under way finish.
+/// Leaves new connections to the process that has taken this one's place, and lets requests in progress finish.
 fn hand_over(gateway: Gateway, (requests, signals): (Receiver<Requested>, Signals), successor: u32) {
     let limit = gateway.drain_timeout();
     tracing::info!(
@@ -212,15 +212,15 @@ fn hand_over(gateway: Gateway, (requests, signals): (Receiver<Requested>, Signal
         limit.as_secs_f64()
     );
     let wait_for_stop = move || {
-        // The thread that receives signals goes on up to the first that requests the end. That one asks for what is done
-        // already: a supervisor sends it to all processes of a service.
+        // The thread that receives signals goes on until the first request to end. A supervisor sends that to all processes of
+        // a service, and this process is ending already, so it is ignored.
         while requests.recv().is_ok_and(|one| one != Requested::Stop) {}
         signals.wait_for_stop();
     };
     finish(gateway, wait_for_stop, |gateway| gateway.hand_over(GRACE, limit));
 }
 
-/// Ends the gateway gently; a signal ends the process at once.
+/// Ends the gateway gently; a second signal ends the process at once.
 fn finish(
     gateway: Gateway,
     wait_for_stop: impl FnOnce() + Send + 'static,
@@ -233,7 +233,7 @@ fn finish(
         std::process::exit(1);
     });
     if impatient.is_err() {
-        // No thread would receive a second signal, so the gateway does not wait either.
+        // No thread would receive a second signal, so the gateway ends without waiting.
         return gateway.shutdown();
     }
     if !gently(gateway) {

@@ -1,8 +1,8 @@
 //! The figures of a command: one list for JSON, for tables, and for the tiles of a page.
 //!
-//! A figure has a key for programs, a label for people and a value with its unit. [`Facts`] serialise as an object of
-//! the keys; [`compare`] and [`list`] make tables of the labels. A figure without a label is in the JSON alone, one
-//! without a key in text alone. A new figure is one line where its list is made.
+//! A figure has a key for programs, a label for people, and a value with its unit. [`Facts`] serialise as an object of the
+//! keys; [`compare`] and [`list`] make tables of the labels. A figure without a label appears only in JSON, one without a key
+//! only in text. To add a figure, add one line where its list is made.
 
 use super::units::Unit;
 use plimsoll_core::telemetry::Histogram;
@@ -25,7 +25,7 @@ pub(crate) struct Figure {
 
 #[derive(Clone, Debug)]
 pub(crate) enum Value {
-    /// JSON's `null`; a dash in text.
+    /// `null` in JSON; a dash in text.
     Absent,
     Flag(bool),
     Count(u64),
@@ -33,11 +33,11 @@ pub(crate) enum Value {
     Part(u64, u64),
     Number(f64, Unit),
     Text(String),
-    /// A value that text shows in words of its own.
+    /// A value for which text shows the given words.
     Said(Box<Value>, String),
-    /// Values for programs alone.
+    /// Values that only JSON shows.
     List(Vec<Value>),
-    /// Figures below this one. Their labels follow the label of this one.
+    /// Figures below this one. Their labels are appended to the label of this one.
     Map(Facts),
 }
 
@@ -50,7 +50,7 @@ pub(crate) fn figure(
     Figure { key: key.into(), label: label.into(), value: value.into(), is_rare: false, is_trouble: false }
 }
 
-/// A figure for programs alone.
+/// A figure that only JSON shows.
 pub(crate) fn hidden(key: &'static str, value: impl Into<Value>) -> Figure {
     figure(key, "", value)
 }
@@ -72,17 +72,17 @@ pub(crate) fn response_times(key: &'static str, label: &'static str, times: &His
 }
 
 impl Figure {
-    /// Text leaves the figure out while it is zero.
+    /// Leaves the figure out of text while it is zero.
     pub(crate) fn rare(self) -> Figure {
         Figure { is_rare: true, ..self }
     }
 
-    /// Anything above zero is bad.
+    /// Marks the figure as bad if it is above zero.
     pub(crate) fn trouble(self) -> Figure {
         Figure { is_trouble: true, ..self }
     }
 
-    /// `busiest second 9.0/s`.
+    /// Such as `busiest second 9.0/s`.
     pub(crate) fn per_second(&self) -> String {
         format!("{} {}/s", self.label, self.value.text())
     }
@@ -117,7 +117,7 @@ impl Value {
         }
     }
 
-    /// Whether the value is words, and so to the left of its column.
+    /// Whether the value is text, which is aligned to the left.
     fn is_word(&self) -> bool {
         match self {
             Value::Text(_) => true,
@@ -126,7 +126,7 @@ impl Value {
         }
     }
 
-    /// With words of its own for text.
+    /// The same value, for which text shows these words.
     pub(crate) fn said(self, text: impl Into<String>) -> Value {
         Value::Said(Box::new(self), text.into())
     }
@@ -165,7 +165,7 @@ impl<T: Into<Value>> From<Option<T>> for Value {
     }
 }
 
-/// A number with four decimals: the noise leaves no more.
+/// A number rounded to four decimals, because further ones are noise.
 pub(crate) fn rounded(number: f64, unit: Unit) -> Value {
     Value::Number((number * 1e4).round() / 1e4, unit)
 }
@@ -198,7 +198,7 @@ struct Shown<'a> {
 }
 
 impl Facts {
-    /// The figures that have a label, those of a map under its label and their own.
+    /// The figures that have a label; those of a map have the map's label and then their own.
     fn shown(&self) -> Vec<Shown<'_>> {
         let mut all = Vec::new();
         for figure in &self.0 {
@@ -214,7 +214,7 @@ impl Facts {
         all
     }
 
-    /// The figures as tiles of a page. A label that begins with a blank goes into the remark of the figure before.
+    /// The figures as tiles of a page. If a label begins with a blank, the figure goes into the remark of the tile before.
     pub(crate) fn tiles(&self) -> Vec<Fact> {
         let mut all: Vec<Fact> = Vec::new();
         for Shown { label, figure } in self.shown() {
@@ -232,7 +232,7 @@ impl Facts {
     }
 }
 
-/// A row for each figure that any of these has, a column for each of these.
+/// A table with a row for each figure that any of these lists has, and a column for each list.
 pub(crate) fn compare(title: &str, all: &[(String, &Facts)]) -> Table {
     let columns = all.iter().map(|(name, _)| Column::number(name.clone()));
     let mut table = Table::new(title, std::iter::once(Column::text("")).chain(columns));
@@ -245,8 +245,8 @@ pub(crate) fn compare(title: &str, all: &[(String, &Facts)]) -> Table {
     table
 }
 
-/// A column for each figure that any of these has, after the columns `names`; a row for each of these, after the cells of
-/// its names. Details, whose labels begin with a blank, are left out.
+/// A table with a row for each of these lists, and a column for each figure that any list has. The first columns, `names`, hold
+/// each row's own cells. Details, whose labels begin with a blank, are left out.
 pub(crate) fn list(title: &str, names: &[&str], all: &[(Vec<Cell>, &Facts)]) -> Table {
     let columns = aligned(all.iter().map(|(_, facts)| facts.shown()).collect());
     let columns: Vec<_> = columns
@@ -267,12 +267,12 @@ pub(crate) fn list(title: &str, names: &[&str], all: &[(Vec<Cell>, &Facts)]) -> 
     table
 }
 
-/// Whether any of these is not a rare figure that is zero.
+/// Whether any of these figures is neither missing nor a rare figure that is zero.
 fn is_worth_showing(figures: &[Option<&Figure>]) -> bool {
     figures.iter().flatten().any(|figure| !(figure.is_rare && figure.value.is_zero()))
 }
 
-/// Lists side by side, label by label, in an order that is that of each: a list that lacks a label has `None` there.
+/// Merges lists label by label into one order that agrees with the order of each; if a list lacks a label, it has `None` there.
 fn aligned<'a>(lists: Vec<Vec<Shown<'a>>>) -> Vec<(String, Vec<Option<&'a Figure>>)> {
     let mut rows: Vec<(String, Vec<Option<&Figure>>)> = Vec::new();
     let width = lists.len();

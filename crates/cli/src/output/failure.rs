@@ -1,4 +1,4 @@
-//! How a command fails: what is printed, and the exit code; and files that are written, or not.
+//! How a command fails: its message and its exit code; and how commands write files.
 
 use super::new_file::NewFile;
 use crate::service::log;
@@ -14,7 +14,7 @@ use std::process::ExitCode;
 pub(crate) enum Failure {
     /// The input is wrong: an option, a file, a configuration. Exit code 2.
     Input(String),
-    /// The input is right, but it could not be done. Exit code 1.
+    /// The input is right, but the command could not do its work. Exit code 1.
     Failed(String),
 }
 
@@ -23,9 +23,9 @@ pub(crate) fn write(path: &Path, text: &str) -> Result<(), Failure> {
     NewFile::begin(path, &[])?.fill(text)
 }
 
-/// Writes a file that takes the place of the one at `path` when it is whole.
+/// Writes a file that replaces the one at `path` once it is complete.
 pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
-    // Others may read it too, perhaps as another user: the process's umask says which users may.
+    // Other users may have to read the file too: the process's umask decides which ones may.
     let mut builder = tempfile::Builder::new();
     let builder = builder.permissions(Permissions::from_mode(0o666));
     let mut new = builder.tempfile_in(folder(path)).map_err(without_temporary_name)?;
@@ -34,7 +34,7 @@ pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
     new.persist(path).map(drop).map_err(|failed| failed.error)
 }
 
-/// The error without the name of a temporary file, which means nothing to a user.
+/// The error without the name of the temporary file, which means nothing to a user.
 pub(crate) fn without_temporary_name(error: io::Error) -> io::Error {
     match error.to_string().rsplit_once(" at path \"") {
         Some((why, _)) => io::Error::new(error.kind(), why),
@@ -59,7 +59,8 @@ impl Failure {
         Failure::Failed(format!("cannot write {}: {error}{help}", path.display()))
     }
 
-    /// A file that cannot be read; `what` names it and says why. `instead`: what to name if it is not there, or something else.
+    /// The failure of reading a file; `what` names the file and says why it is read. `instead` says what to name if the file is
+    /// missing or is something else.
     pub(crate) fn not_read(what: impl Display, error: &io::Error, instead: &str) -> Failure {
         let help = match error.kind() {
             io::ErrorKind::PermissionDenied => {
@@ -71,7 +72,8 @@ impl Failure {
         Failure::Input(format!("cannot read {what}\n{help}"))
     }
 
-    /// What does not start since it cannot listen, or for another reason of the system's; its addresses are written at `place`.
+    /// The failure of starting `what`, because an address cannot be listened at or for another reason of the system's. `place`
+    /// is where its addresses are configured.
     pub(crate) fn not_started(what: &str, error: &io::Error, place: &str) -> Failure {
         let is_socket = error.to_string().starts_with("cannot listen on unix:");
         let help = match error.kind() {

@@ -1,4 +1,4 @@
-//! Types of requests that a gateway found: as sections of a configuration, and read from a saved status.
+//! Types of requests that a gateway found: written as sections of a configuration, and read from a saved status.
 
 use crate::output::facts::{Facts, figure};
 use crate::output::failure::Failure;
@@ -7,13 +7,13 @@ use plimsoll_core::telemetry::status::{FoundType, SiteStatus};
 use serde::Deserialize;
 use std::path::Path;
 
-/// What a small static file is taken to cost (s): a configuration states costs relative to it.
+/// The assumed cost of a small static file (s), because a configuration states costs relative to it.
 const STATIC_SECONDS: f64 = 1e-3;
 
-/// The sections of a site, to be put into its `[[site]]`; none if nothing was found.
+/// The sections to paste into a site's `[[site]]`; `None` if no type was found.
 pub(crate) fn sections(site: &SiteStatus) -> Option<String> {
     let mean = |name: &str| {
-        // The last is that of the highest level.
+        // The last entry of a type is that of the highest level.
         let own = site.types.iter().rfind(|own| own.name == name && !own.announced && own.requests > 0);
         own.map(|own| own.mean)
     };
@@ -30,7 +30,7 @@ pub(crate) fn sections(site: &SiteStatus) -> Option<String> {
     (!all.is_empty()).then(|| format!("# of [[site]] {}\n{}", site.name, all.join("\n")))
 }
 
-/// A status, as far as it is about types and what upstreams are given at once.
+/// The parts of a status that concern types and the limits of upstreams on requests at once.
 #[derive(Deserialize)]
 struct SavedStatus {
     #[serde(default)]
@@ -38,7 +38,7 @@ struct SavedStatus {
     sites: Vec<SavedSite>,
 }
 
-/// The most requests at once of an upstream, and why these are no more, if the limit is not the one that is configured.
+/// An upstream's limit on requests at once, and the reason if the limit is not the configured one.
 #[derive(Deserialize)]
 pub(crate) struct SavedLimit {
     name: String,
@@ -48,7 +48,7 @@ pub(crate) struct SavedLimit {
 }
 
 impl SavedLimit {
-    /// As figures: the upstream, its limit and the word for the reason.
+    /// The upstream, its limit and the word for the reason, as figures.
     pub(crate) fn facts(&self) -> Option<Facts> {
         let reason = self.limit_reason.as_deref()?;
         let facts = [
@@ -74,7 +74,8 @@ impl SavedLimit {
     }
 }
 
-/// What a saved status says: the shares of types that are in time alone, and the limits of upstreams.
+/// What was read from a saved status: for each type, the share of requests that would be in time if served alone, and the
+/// limits of upstreams.
 #[derive(Default)]
 pub(crate) struct Saved {
     pub(crate) shares: SavedShares,
@@ -98,7 +99,8 @@ struct SavedCosts {
     in_time_alone: Option<f64>,
 }
 
-/// By site, the types of a saved status and the share of their requests that is in time alone, as far as it is known.
+/// For each site, the types of a saved status and the share of their requests that would be in time if served alone, if that is
+/// known.
 pub(crate) type SavedShares = Vec<(String, Vec<(String, f64)>)>;
 
 #[derive(Deserialize)]
@@ -109,7 +111,7 @@ struct SavedType {
     query: Vec<String>,
 }
 
-/// Adds the types of a saved `/status` to the sites for which none is configured.
+/// Adds the types of a saved `/status` to the sites that name none.
 pub(crate) fn read_into(promises: &mut Promises, path: &Path) -> Result<Saved, Failure> {
     let wrong = |why: String| {
         Failure::Input(format!(

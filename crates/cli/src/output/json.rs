@@ -7,7 +7,7 @@ use serde_json::Serializer;
 use serde_json::ser::{Formatter, PrettyFormatter};
 use std::io::{self, Write};
 
-/// Numbers without an exponent, and whole ones without a fraction.
+/// Writes numbers without an exponent, and whole ones without a fraction.
 struct PlainNumbers;
 
 impl Formatter for PlainNumbers {
@@ -16,7 +16,7 @@ impl Formatter for PlainNumbers {
     }
 }
 
-/// On one line. What is not finite becomes `null`.
+/// Facts as one line of JSON. A number that is not finite becomes `null`.
 pub(crate) fn line(facts: &impl Serialize) -> String {
     written(facts, PlainNumbers)
 }
@@ -41,7 +41,7 @@ pub(crate) fn print_indented(facts: &impl Serialize) -> Result<(), Failure> {
 
 fn written(facts: &impl Serialize, formatter: impl Formatter) -> String {
     let mut out = Vec::new();
-    // Keys are text and memory takes every byte, so nothing can fail.
+    // The keys are text and writing to memory cannot fail, so there is no error to handle.
     let _ = facts.serialize(&mut Serializer::with_formatter(&mut out, formatter));
     String::from_utf8(out).unwrap_or_default()
 }

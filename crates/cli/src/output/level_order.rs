@@ -1,14 +1,14 @@
-//! Levels that seem to stand in the wrong order. Such a file is right in itself, and an idle server gives everybody the light
-//! one.
+//! Warns of levels that seem to be in the wrong order. Such a file is valid, but then even an idle server gives all clients the
+//! light level.
 
 use plimsoll_config::Configuration;
 use plimsoll_core::promises::Site;
 use plimsoll_gateway::settings::Rewrite;
 
-/// The name that says of itself that it is the last.
+/// The name by which a level claims to be the highest.
 const FULL: &str = "full";
 
-/// What may surprise: the last level is full quality, and it looks like a lower one.
+/// Warnings about sites whose last level, which is full quality, looks like a lower one.
 pub(crate) fn warnings(Configuration { promises, gateway }: &Configuration) -> Vec<String> {
     promises
         .sites

@@ -1,6 +1,6 @@
-//! What commands print. In come the facts of a command ([`facts`]); out go JSON, text and a page, which are three
-//! walks over the same facts. Tables and pages are those of the report crate: `text` prints them, the report crate writes
-//! them as HTML. Here too: the plan, promises in words, types that were found or cost too differently, numbers with their
+//! What commands print. Input: the facts of a command ([`facts`]). Output: JSON, text and a page, which are three walks over
+//! the same facts. Tables and pages are those of the report crate: `text` prints them, the report crate writes them as HTML.
+//! This room also holds the plan, promises in words, types that were found or whose costs vary too much, numbers with their
 //! units, and why a command failed.
 
 pub(crate) mod facts;

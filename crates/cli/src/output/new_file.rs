@@ -1,7 +1,8 @@
-//! A file that a command writes: what stood there stays until the new content is whole.
+//! A file that a command writes: the old file stays until the new content is complete.
 //!
-//! The new content is written beside its place and takes it at the end, so that a command that fails leaves the old file. What
-//! is no ordinary file (a pipe, a device, this command's own output) is written to directly: nothing can take its place.
+//! The new content is written beside its place and replaces the old file at the end, so that a command that fails leaves the
+//! old file. If the path is no ordinary file (a pipe, a device, this command's own output), it is written directly, because
+//! nothing can replace it.
 
 use super::failure::{Failure, folder, without_temporary_name};
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};
@@ -13,23 +14,23 @@ use tempfile::NamedTempFile;
 
 #[derive(Debug)]
 pub(crate) struct NewFile {
-    /// As the user named it.
+    /// The path as the user named it.
     path: PathBuf,
     content: Content,
 }
 
 #[derive(Debug)]
 enum Content {
-    /// Beside the place that it takes; a link at `path` leads there.
+    /// A temporary file, and the place that it will take; if `path` is a link, that is where the link leads.
     Beside(NamedTempFile, PathBuf),
     Direct(File),
 }
 
 impl NewFile {
-    /// Begins a file before the work whose result it gets, so that a missing folder is reported at once.
+    /// Opens a file before the work whose result it will hold, so that a missing folder is reported at once.
     ///
     /// # Errors
-    /// It cannot be written, or it is one of the files or in one of the folders that the command reads.
+    /// The file cannot be written, or the command reads it or the folder that it is in.
     pub(crate) fn begin(path: &Path, read: &[PathBuf]) -> Result<NewFile, Failure> {
         if let Some(input) = read.iter().find(|input| holds(input, path)) {
             return Err(Failure::Input(format!(
@@ -43,7 +44,7 @@ impl NewFile {
         Ok(NewFile { path: path.to_owned(), content })
     }
 
-    /// Refuses two files that take the same place; each stands behind the option that names it.
+    /// Refuses two files with the same place; each comes with the option that names it.
     pub(crate) fn must_differ(
         (option, one): (&str, &Option<NewFile>),
         (other_option, other): (&str, &Option<NewFile>),
@@ -64,7 +65,7 @@ impl NewFile {
     pub(crate) fn finish(self) -> Result<(), Failure> {
         let NewFile { path, content } = self;
         let placed = match content {
-            // Nothing takes the place of a file that is mounted there by itself.
+            // A file that is itself a mount point cannot be replaced, so the content is copied into it.
             Content::Beside(new, place) => {
                 new.persist(&place).map(drop).or_else(|failed| match failed.error.kind() {
                     io::ErrorKind::ResourceBusy => fs::copy(failed.file.path(), &place).map(drop),
@@ -76,7 +77,7 @@ impl NewFile {
         placed.map_err(|error| Failure::not_written(&path, &error))
     }
 
-    /// Writes all of it, and puts it in its place.
+    /// Writes the whole text, and puts the file in its place.
     pub(crate) fn fill(mut self, text: &str) -> Result<(), Failure> {
         self.write_all(text.as_bytes()).map_err(|error| Failure::not_written(&self.path, &error))?;
         self.finish()
@@ -108,7 +109,7 @@ fn begin(path: &Path) -> io::Result<Content> {
     };
     let Some(old) = old else {
         let place = folder(path).canonicalize()?.join(path.file_name().unwrap_or_default());
-        // The process's umask says which users may read it.
+        // The process's umask decides which users may read the file.
         let mut builder = tempfile::Builder::new();
         let new = builder.permissions(Permissions::from_mode(0o666)).tempfile_in(folder(&place))?;
         return Ok(Content::Beside(new, place));
@@ -116,7 +117,7 @@ fn begin(path: &Path) -> io::Result<Content> {
     if !old.is_file() || is_output(&old) {
         return OpenOptions::new().append(true).open(path).map(Content::Direct);
     }
-    // A file that this user may not write is not replaced either.
+    // If this user may not write the file, it must not be replaced either.
     OpenOptions::new().write(true).open(path)?;
     let place = path.canonicalize()?;
     match NamedTempFile::new_in(folder(&place)) {
@@ -124,7 +125,7 @@ fn begin(path: &Path) -> io::Result<Content> {
             new.as_file().set_permissions(old.permissions())?;
             Ok(Content::Beside(new, place))
         }
-        // The file may be written, and its folder not.
+        // The file may be writable although its folder is not, so it is written directly.
         Err(error)
             if matches!(
                 error.kind(),
@@ -137,7 +138,7 @@ fn begin(path: &Path) -> io::Result<Content> {
     }
 }
 
-/// Whether the file at `path` is `input`, or is in that folder, or would be.
+/// Whether the file at `path` is `input`, or is or would be in the folder `input`.
 fn holds(input: &Path, path: &Path) -> bool {
     let is = fs::metadata(path);
     let place = if is.is_ok() { path.canonicalize() } else { folder(path).canonicalize() };
@@ -151,7 +152,7 @@ fn holds(input: &Path, path: &Path) -> bool {
     }
 }
 
-/// Whether it is what this process prints to.
+/// Whether this process prints to the file.
 fn is_output(file: &Metadata) -> bool {
     let outputs = [io::stdout().as_fd().try_clone_to_owned(), io::stderr().as_fd().try_clone_to_owned()];
     let outputs = outputs.into_iter().flatten().map(File::from);

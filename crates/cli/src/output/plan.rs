@@ -1,7 +1,7 @@
-//! The plan: what the upstreams carry, what the sites serve at which level, and what is not known yet. A plan that cannot be
-//! kept is refused here (`keep`), by the verdict of [`plan`].
+//! The plan: what the upstreams carry, what the sites serve at which level, and what is not known yet. `keep` refuses a plan
+//! that cannot be kept, by the verdict of [`plan`].
 //!
-//! Before a and b of UC eq. 1 are measured a plan is *unverified*, not refused (UC 5).
+//! Until the costs a and b of UC eq. 1 are measured, a plan is *unverified*, not refused (UC 5).
 
 use crate::output::facts::{Facts, Value, figure, hidden, list};
 use crate::output::failure::Failure;
@@ -71,7 +71,7 @@ pub(crate) fn text(configuration: &Configuration) -> String {
     )
 }
 
-/// What is right and may surprise.
+/// Settings that are valid but may surprise.
 pub(crate) fn warnings(configuration: &Configuration) -> Vec<String> {
     let mut warnings = level_order::warnings(configuration);
     warnings.extend(configuration.gateway.warnings.iter().cloned());
@@ -83,11 +83,11 @@ pub(crate) fn warnings(configuration: &Configuration) -> Vec<String> {
     warnings
 }
 
-/// What a client can do about a header or cookie that anybody may send.
+/// Advice for an operator whose site trusts a header or cookie that any client may send.
 const SIGN: &str =
     "name it in `signed_headers` or `signed_cookies`, or in `trusted_headers` if proxies of yours set it";
 
-/// Whether a header counts from anybody, as it is.
+/// Whether any client may set a header that the site uses, because it is neither signed nor trusted.
 fn is_open_header(settings: &Settings, name: &str) -> bool {
     let mut known = settings.signed.headers.iter().chain(&settings.trusted_headers);
     !is_set_by_proxies(name) && !known.any(|known| known == name)
@@ -97,7 +97,7 @@ fn is_open_cookie(settings: &Settings, name: &str) -> bool {
     !settings.signed.cookies.iter().any(|known| known == name)
 }
 
-/// The classes of a site that clients may choose.
+/// The classes of a site that clients may choose for themselves.
 fn open_classes(site: &Site, settings: &Settings) -> Option<String> {
     let chosen = |class: &&Class| {
         let condition = &class.condition;
@@ -117,7 +117,7 @@ fn open_classes(site: &Site, settings: &Settings) -> Option<String> {
     })
 }
 
-/// Whether clients may be whom they like.
+/// A warning if clients may choose their own identity.
 fn open_identity(site: &Site, settings: &Settings) -> Option<String> {
     let what = match &site.identity {
         Identity::Header(name) if is_open_header(settings, name) => format!("header:{name}"),
@@ -156,7 +156,7 @@ fn sites(configuration: &Configuration) -> Table {
     list("Sites", &["site", "classes"], &rows)
 }
 
-/// The plans with the costs that the file states.
+/// The plans, computed with the costs in the file.
 fn plans(promises: &Promises) -> Vec<PlantPlan> {
     plan::plan(promises, |site| plan::promised_costs(promises, &promises.sites[site]))
 }
@@ -205,7 +205,7 @@ pub(crate) fn contracts(plan: &PlantPlan) -> String {
     format!("{}{plant}: {sum} of {ceiling:.3} ({from}): {says}\n\n", text::table(&table))
 }
 
-/// Whether nothing is known of what its contracts take.
+/// Whether nothing is known of what a plant's contracts cost.
 fn is_unknown(plan: &PlantPlan) -> bool {
     plan.verdict == Feasibility::Unverified && plan.rows.iter().all(|row| row.utilization.is_none())
 }

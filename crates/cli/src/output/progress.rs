@@ -6,21 +6,21 @@ use std::time::{Duration, Instant};
 const STEPS: u64 = 1000;
 const REDRAWS: u8 = 5;
 
-/// A bar that is drawn from a moment on, and cleared when it is dropped.
+/// A bar that appears after a while, and is cleared when it is dropped.
 pub(crate) struct ProgressLine {
     bar: ProgressBar,
     from: Instant,
 }
 
 impl ProgressLine {
-    /// Shows nothing of work that takes less than `patience`.
+    /// A bar that does not appear if the work takes less than `patience`.
     pub(crate) fn new(patience: Duration) -> ProgressLine {
         let target = ProgressDrawTarget::stderr_with_hz(REDRAWS);
         let bar = ProgressBar::with_draw_target(Some(STEPS), target);
         ProgressLine { bar, from: Instant::now() + patience }
     }
 
-    /// Shows the part that is done, if it is known, and `text`.
+    /// Shows the part of the work that is done, if it is known, and `text`.
     pub(crate) fn show(&self, done: Option<f64>, text: impl FnOnce() -> String) {
         if self.bar.is_hidden() || Instant::now() < self.from {
             return;

@@ -15,7 +15,7 @@ pub(crate) struct Promised<'a> {
     pub(crate) delay: Option<Delay>,
     pub(crate) ratio: Option<f64>,
     pub(crate) deadline: Option<Duration>,
-    /// How many of a hundred admitted requests keep it.
+    /// The promised percentage of admitted requests that are in time.
     pub(crate) in_time: f64,
 }
 
@@ -44,8 +44,8 @@ impl Promised<'_> {
         self.delay.is_none() && self.ratio.is_none() && self.deadline.is_none()
     }
 
-    /// One worker's mean time (s) for a request of the site at its lowest level, if the deadline leaves less. It is the mean
-    /// of all classes, of which one may have lighter requests.
+    /// If the deadline is shorter than one worker's mean time (s) for a request of the site at its lowest level, that time. It
+    /// is the mean of all classes; one class may have lighter requests.
     fn too_long(&self, site: &Site, promises: &Promises) -> Option<f64> {
         let (deadline, plant) = (self.deadline?, &promises.plants[site.plant]);
         if plant.find_workers.is_some() || site.levels.iter().any(|level| level.plant.is_some()) {
@@ -53,12 +53,12 @@ impl Promised<'_> {
         }
         let full = promised_costs(promises, site)?.costs.per_request_seconds * f64::from(plant.workers);
         let lower = site.levels.split_last().map_or(&[][..], |(_, lower)| lower);
-        // A level whose cost nobody knows may be as light as it likes.
+        // If a level's cost is not known, no bound can be computed.
         let least = lower.iter().try_fold(full, |cost, level| Some(cost * level.cost_ratio?))?;
         (least > deadline.as_secs_f64()).then_some(least)
     }
 
-    /// `95 % within 200 ms`, `ratio 2`, `99 % of the admitted within 1 s`.
+    /// Such as `95 % within 200 ms`, `ratio 2`, `99 % of the admitted within 1 s`.
     fn words(&self) -> String {
         let ratio = self.ratio.map(|ratio| format!("ratio {ratio}"));
         let deadline = self.deadline.map(|within| deadline(within, self.in_time));
@@ -108,7 +108,7 @@ impl Promised<'_> {
     }
 }
 
-/// Deadlines that leave less time than a request takes, a line each: hardly any request could be admitted.
+/// One line for each deadline that is shorter than a request's service time, so that hardly any request could be admitted.
 pub(crate) fn short_deadlines(promises: &Promises) -> Option<String> {
     let sentence = |site: &Site, promised: &Promised<'_>| {
         Some(format!(
@@ -141,18 +141,18 @@ pub(crate) fn delay_facts(row: &DelayRow) -> Facts {
     ])
 }
 
-/// `99 % of the admitted within 1 s`.
+/// Such as `99 % of the admitted within 1 s`.
 pub(crate) fn deadline(deadline: Duration, in_time: f64) -> String {
     format!("{in_time} % of the admitted within {}", time(deadline.as_secs_f64()))
 }
 
-/// `95 % within 200 ms`.
+/// Such as `95 % within 200 ms`.
 pub(crate) fn delay(delay: Delay) -> String {
     let target = time(delay.target.as_secs_f64());
     delay.percentile.map_or(format!("{target} on average"), |p| format!("{p} % within {target}"))
 }
 
-/// All promises of response times, each with what the plan says of it; empty if there are none.
+/// A table of all promised response times, each with the plan's verdict; empty if there are none.
 pub(crate) fn table(promises: &Promises, plans: &[PlantPlan]) -> String {
     let columns = ["site", "class", "priority", "response times", "plan"];
     let mut table = Table::new("Promised response times", columns.map(Column::text));
@@ -179,7 +179,7 @@ pub(crate) fn table(promises: &Promises, plans: &[PlantPlan]) -> String {
     if table.rows.is_empty() { String::new() } else { text::table(&table) + &beside + "\n" }
 }
 
-/// For whom a site's deadline holds, where others have a ratio.
+/// Which classes a site's deadline holds for, if other classes have a ratio.
 fn beside_ratios(site: &Site) -> Option<String> {
     let deadline = time(site.deadline?.as_secs_f64());
     let named = |is_meant: &dyn Fn(&Promised<'_>) -> bool| {
@@ -213,7 +213,7 @@ fn says(row: &DelayRow, plant: &Plant) -> String {
     }
 }
 
-/// The delays of a plant that cannot be kept, with the others that were planned; `None` if there are none.
+/// A table of a plant's planned delays, if any of them cannot be kept; otherwise `None`.
 pub(crate) fn refusal(plan: &PlantPlan) -> Option<String> {
     if plan.delays.iter().all(|row| row.verdict() != Feasibility::Exceeds) {
         return None;

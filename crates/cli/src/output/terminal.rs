@@ -1,4 +1,4 @@
-//! The screen of a terminal: taken, drawn on, and given back; and the keys that end what is drawn on it.
+//! A terminal's screen, which is taken, drawn on, and given back; and the keys that end a command.
 
 use super::failure::Failure;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -6,7 +6,7 @@ use ratatui::style::{Color, Style};
 use ratatui::{DefaultTerminal, Frame};
 use std::io::{self, IsTerminal, stdout};
 
-/// A terminal that is drawn on; it is restored when this value ends, and by ratatui's hook at a panic.
+/// A terminal that is drawn on. It is restored when this value is dropped; at a panic, by ratatui's hook.
 pub(crate) struct TerminalScreen(DefaultTerminal);
 
 impl TerminalScreen {
@@ -30,7 +30,7 @@ impl Drop for TerminalScreen {
     }
 }
 
-/// Whether a key ends what is shown. Raw mode makes Ctrl-C a key.
+/// Whether a key ends the command. In raw mode Ctrl-C is a key too.
 pub(crate) fn is_end(key: KeyEvent) -> bool {
     let control = key.modifiers.contains(KeyModifiers::CONTROL);
     matches!(key.code, KeyCode::Char('q') | KeyCode::Esc) || (control && key.code == KeyCode::Char('c'))
@@ -40,12 +40,12 @@ pub(crate) fn not_drawn(error: io::Error) -> Failure {
     Failure::Failed(format!("cannot draw: {error}"))
 }
 
-/// Whether the user wants colours. Shapes and names say everything too.
+/// Whether the user wants colours. Shapes and names carry the same information.
 pub(crate) fn has_colours() -> bool {
     std::env::var_os("NO_COLOR").is_none()
 }
 
-/// A colour, where colours are wanted.
+/// A colour, or none if colours are not wanted.
 pub(crate) fn color(has_colours: bool, color: Color) -> Style {
     if has_colours { Style::new().fg(color) } else { Style::new() }
 }

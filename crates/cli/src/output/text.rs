@@ -6,7 +6,7 @@ use plimsoll_report::{Block, Cell, ColumnKind, Page, Table};
 use std::fmt;
 use std::io::{self, Write};
 
-/// Prints `text` and a line's end. A reader that has left (`plimsoll check FILE | head -1`) is no failure.
+/// Prints `text` and a line feed. If the reader has left (`plimsoll check FILE | head -1`), that is no failure.
 pub(crate) fn print(text: impl fmt::Display) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
     match writeln!(stdout, "{text}").and_then(|()| stdout.flush()) {
@@ -19,7 +19,7 @@ pub(crate) fn print(text: impl fmt::Display) -> Result<(), Failure> {
 
 /// A page's headline, tables and remarks, a blank line between them.
 pub(crate) fn page(page: &Page) -> String {
-    // What is assumed stands before all figures, because they hang on it.
+    // Assumptions come before all figures, because the figures depend on them.
     let assumed: String = page.assumptions.iter().map(|what| format!("assumption: {what}.\n")).collect();
     let mut parts = vec![assumed + &page.subtitle + "\n"];
     let mut notes = String::new();
@@ -34,7 +34,8 @@ pub(crate) fn page(page: &Page) -> String {
     parts.join("\n").trim_end().to_owned()
 }
 
-/// Columns as wide as their widest cell, two blanks apart, numbers to the right. Without names there is no heading.
+/// Columns are as wide as their widest cell, two blanks apart, with numbers to the right. Without column names there is no
+/// heading.
 pub(crate) fn table(table: &Table) -> String {
     let brief = table.brief.unwrap_or(usize::MAX);
     let head: Vec<String> = table.columns.iter().map(|column| column.name.clone()).collect();

@@ -1,11 +1,11 @@
 //! Numbers as people read them: few digits and a unit.
 
-/// The unit of a number, and how many digits are worth showing.
+/// The unit of a number, and how many digits are shown.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Unit {
-    /// A plain number with so many decimals.
+    /// A plain number with this many decimals.
     Plain(usize),
-    /// A part of one, in percent with so many decimals.
+    /// A part of one, in percent with this many decimals.
     Percent(usize),
     Seconds,
     Milliseconds,
@@ -17,7 +17,7 @@ pub(crate) enum Unit {
 }
 
 impl Unit {
-    /// `number` in this unit; a dash for what is not finite.
+    /// `number` in this unit; a dash if it is not finite.
     pub(crate) fn show(self, number: f64) -> String {
         if !number.is_finite() {
             return "-".to_owned();
@@ -28,7 +28,7 @@ impl Unit {
                 let whole = text.find('.').unwrap_or(text.len());
                 threes(&text[..whole]) + &text[whole..]
             }
-            // A small number below zero is no `-0.0`.
+            // A small negative number must not be shown as `-0.0`.
             Unit::Percent(decimals) => {
                 format!("{:.decimals$} %", number * 100.0 + 0.0).replace("-0.0 %", "0.0 %")
             }
@@ -60,7 +60,7 @@ fn threes(digits: &str) -> String {
     text
 }
 
-/// A count, its digits in threes.
+/// A count with its digits in groups of three.
 pub(crate) fn grouped(count: u64) -> String {
     threes(&count.to_string())
 }
@@ -70,7 +70,7 @@ pub(crate) fn time(seconds: f64) -> String {
     in_its_unit(seconds, 3, " ")
 }
 
-/// A time as the configuration takes it.
+/// A time in the form that the configuration takes.
 pub(crate) fn quantity(seconds: f64) -> String {
     in_its_unit(seconds, 4, "")
 }
@@ -85,7 +85,7 @@ fn in_its_unit(seconds: f64, count: i32, blank: &str) -> String {
     format!("{}{blank}{unit}", digits(value, count))
 }
 
-/// A long time, in two units at most.
+/// A long time, in at most two units.
 pub(crate) fn span(seconds: f64) -> String {
     let whole = seconds.round() as u64;
     match whole {
@@ -96,7 +96,7 @@ pub(crate) fn span(seconds: f64) -> String {
     }
 }
 
-/// A time that a promise names, rounded up: what is said to be possible is.
+/// A time in a promise, rounded up so that it can be kept.
 pub(crate) fn promised_time(seconds: f64) -> String {
     let up = |number: f64| (number - 1e-6).ceil();
     match seconds {
@@ -106,7 +106,7 @@ pub(crate) fn promised_time(seconds: f64) -> String {
     }
 }
 
-/// Bytes per second, as the configuration takes them.
+/// Bytes per second, in the form that the configuration takes.
 pub(crate) fn rate(bytes_per_second: f64) -> String {
     let bits = bytes_per_second * 8.0;
     match bits {
@@ -136,7 +136,7 @@ fn bytes(count: f64) -> String {
     }
 }
 
-/// The last part of a path. A front in its product's words (`nginx: limit_req rate=200r/s`) is no path and stands as it is.
+/// The last part of a path. A comparator in its product's words (`nginx: limit_req rate=200r/s`) is no path and stays as it is.
 pub(crate) fn short(name: &str) -> String {
     if name.contains(": ") {
         return name.to_owned();
@@ -145,7 +145,7 @@ pub(crate) fn short(name: &str) -> String {
     file.map_or(name.to_owned(), |file| file.to_string_lossy().into_owned())
 }
 
-/// Text from a log may hold anything: a terminal gets none of its control characters.
+/// Text from a log with its control characters removed, because a terminal would obey them.
 pub(crate) fn printable(text: &str) -> String {
     const LONGEST: usize = 100;
     let mut shown: String =

@@ -1,4 +1,4 @@
-//! Work beside what matters more: it gets the time that nothing else wants, of one processor, and bounded memory.
+//! Lets a command run beside more important work: only with idle time, on one processor, and in bounded memory.
 
 use crate::output::failure::Failure;
 use nix::sys::resource::{Resource, setrlimit};
@@ -8,18 +8,19 @@ use std::fs;
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
-/// The most memory that it may have (bytes): what it allocates beyond that fails.
+/// The most memory of this process (bytes); allocations beyond it fail.
 const MOST_MEMORY: u64 = 1 << 30;
 /// The lowest priority.
 const LOWEST: i32 = 19;
 /// The time between two lines of progress.
 const EACH: Duration = Duration::from_millis(500);
-/// How a line of progress begins; the part that is done follows, from 0 to 1 or `?`, and then a text.
+/// The beginning of a progress line; the part that is done follows, from 0 to 1 or `?`, and then a text.
 pub(crate) const PROGRESS: &str = "progress ";
 
-/// Goes to the background, before any other thread is started. Where memory runs out this process is the first to be ended.
+/// Moves this process to the background; must be called before other threads start. If memory runs out, the kernel ends this
+/// process first.
 pub(crate) fn go() -> Result<(), Failure> {
-    // It is a wish: a kernel without this file has none to give.
+    // A failure is ignored, because a kernel may lack this file.
     let _ = fs::write("/proc/self/oom_score_adj", "1000");
     let failed = |what: &str, why: io::Error| Failure::Failed(format!("--background: {what}: {why}"));
     nice(LOWEST).map_err(|error| failed("no lower priority", error.into()))?;
@@ -28,7 +29,7 @@ pub(crate) fn go() -> Result<(), Failure> {
     one_processor().map_err(|error| failed("no processor alone", error))
 }
 
-/// All threads share the last one of the processors that this process may use.
+/// Binds all threads to the last of the processors that this process may use.
 fn one_processor() -> io::Result<()> {
     let allowed = sched_getaffinity(None)?;
     let mut last = CpuSet::new();
@@ -47,7 +48,7 @@ pub(crate) struct ProgressLines {
 }
 
 impl ProgressLines {
-    /// Says how far it is, if it is time to.
+    /// Prints how far the work is, if a line is due.
     ///
     /// # Errors
     /// The program that reads the lines has gone.

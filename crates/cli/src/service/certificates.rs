@@ -1,8 +1,8 @@
-//! The certificates of a configuration: checked before they are used, and renewed when their files change.
+//! Checks a configuration's certificates before they are used, and renews them when their files change.
 //!
-//! A tool that renews certificates replaces files and may know of no gateway. So a thread looks at the files, and has them
-//! read again once they are others than those in force were read from, and have stayed as they are for one look: a chain and
-//! its key are not written at once.
+//! A tool that renews certificates replaces their files and may not know of the gateway. So a thread looks at the files. It has
+//! them read again once they differ from those in force and have not changed for one look, because a chain and its key are not
+//! written at the same moment.
 
 use crate::output::failure::Failure;
 use plimsoll_config::{Backend, Configuration};
@@ -16,14 +16,14 @@ use std::time::Duration;
 /// How often the files are looked at.
 const LOOK: Duration = Duration::from_secs(2);
 
-/// Reads them all, and the files of authorities over upstreams.
+/// Reads all certificates, and the files of authorities for upstreams.
 pub(crate) fn read(configuration: &Configuration) -> Result<Vec<Certificate>, Failure> {
     let Configuration { promises, gateway } = configuration;
     let own = gateway.settings.tls.as_ref().map_or(Ok(Vec::new()), TlsSettings::read);
     let wrong = own.as_ref().err().into_iter().flatten().map(|wrong| format!("error: {wrong} (under [tls])"));
     let upstreams =
         promises.plants.iter().zip(&gateway.backends).filter_map(|(plant, backend)| match backend {
-            // What this system trusts may be otherwise where the gateway runs.
+            // The authorities that this system trusts are not read, because the gateway may run on another system.
             Backend::Upstream { settings, .. } => {
                 let tls = settings.tls.as_ref().filter(|tls| tls.authorities.is_some())?;
                 Some(format!("error: {} (`ca` under [upstream.{}.tls])", tls.check().err()?, plant.name))
@@ -34,14 +34,14 @@ pub(crate) fn read(configuration: &Configuration) -> Result<Vec<Certificate>, Fa
     if wrong.is_empty() { Ok(own.unwrap_or_default()) } else { Err(Failure::Input(wrong.join("\n"))) }
 }
 
-/// Reads them for a gateway, which runs with one that has expired all the same: most of its clients may not mind.
+/// Reads the certificates for a gateway. An expired one is only reported, because most clients may not mind.
 pub(crate) fn read_to_run(configuration: &Configuration) -> Result<(), Failure> {
     let untimely: Vec<String> = read(configuration)?.iter().filter_map(Certificate::untimely).collect();
     untimely.iter().for_each(|wrong| tracing::warn!("{wrong}"));
     Ok(())
 }
 
-/// Refuses those that are wrong or have expired.
+/// Reads the certificates, and refuses wrong or expired ones.
 pub(crate) fn check(configuration: &Configuration) -> Result<Vec<Certificate>, Failure> {
     let certificates = read(configuration)?;
     let untimely: Vec<String> = certificates.iter().filter_map(Certificate::untimely).collect();
@@ -49,7 +49,7 @@ pub(crate) fn check(configuration: &Configuration) -> Result<Vec<Certificate>, F
     if errors.is_empty() { Ok(certificates) } else { Err(Failure::Input(errors.join("\n"))) }
 }
 
-/// What may surprise: hosts of sites that no certificate is for.
+/// Warnings about hosts of sites that no certificate covers.
 pub(crate) fn warnings(certificates: &[Certificate], promises: &Promises) -> Vec<String> {
     let Some(first) = certificates.first() else { return Vec::new() };
     let covered = |host: &str| certificates.iter().any(|certificate| is_for(&certificate.names, host));
@@ -65,7 +65,7 @@ pub(crate) fn warnings(certificates: &[Certificate], promises: &Promises) -> Vec
     bare.map(warn).collect()
 }
 
-/// Has a thread renew the certificates of a gateway when their files change.
+/// Starts a thread that renews a gateway's certificates when their files change.
 pub(crate) fn follow(gateway: Reloader) -> io::Result<()> {
     let run = move || {
         let (mut before, mut refused) = (None, None);
@@ -84,11 +84,11 @@ pub(crate) fn follow(gateway: Reloader) -> io::Result<()> {
     thread::Builder::new().name("certificates".to_owned()).spawn(run).map(drop)
 }
 
-/// What was read in vain, and what was wrong.
+/// The files that could not be used, and what was wrong with them.
 type Refused = (Vec<SeenFile>, Vec<String>);
 
-/// Reads them, at each look until they are right: what was wrong may be mended without a trace in the file itself, as a right
-/// to read it. What is wrong is logged once.
+/// Reads the certificates. If they are wrong, they are read again at each look until they are right, because a mended cause,
+/// such as a permission, may leave no trace in the file. Each error is logged once.
 fn renew(gateway: &Reloader, seen: Vec<SeenFile>, refused: &mut Option<Refused>) {
     match gateway.renew_certificates() {
         Ok(true) => {

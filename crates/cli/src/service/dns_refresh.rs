@@ -1,14 +1,14 @@
-//! The names of upstreams, looked up again while the gateway runs: where a name has other addresses than before, requests go
-//! there, as after a reload.
+//! Looks up the names of upstreams again while the gateway runs. If a name has new addresses, requests go there, as after a
+//! reload.
 //!
-//! A thread of its own asks, an upstream at a time, and each lookup is made aside (`hanging_reads.rs`), since no call of the
-//! resolver can be interrupted: a name server that hangs keeps neither requests nor reloads waiting. A name that cannot be
-//! looked up keeps the addresses that it had, which the log says once, and the status for as long as it holds: a name server
-//! that fails takes no server away.
+//! A thread of its own looks up one upstream at a time, and each lookup runs on a further thread (`hanging_reads.rs`), because
+//! a call of the resolver cannot be interrupted: a name server that hangs delays neither requests nor reloads. If a name cannot
+//! be looked up, it keeps its addresses, so a failing name server takes no server away; the log says so once, and the status as
+//! long as it lasts.
 //!
-//! Addresses are looked up by the interval of the configuration and not by the time to live of the answers, which the system's
-//! resolver does not report. That resolver knows `/etc/hosts` and whatever else this machine takes names from, which a resolver
-//! of the gateway's own would not.
+//! Lookups follow the configured interval and not the answers' time to live, which the system's resolver does not tell. The
+//! system's resolver knows `/etc/hosts` and this machine's other sources of names, which a resolver of the gateway's own would
+//! not.
 
 use crate::service::hanging_reads::Readings;
 use crate::service::reload::Turns;
@@ -23,10 +23,10 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How often it is looked which upstream is due.
+/// How often the thread checks which upstream is due.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// The upstreams with names.
+/// The upstreams whose addresses contain names.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Lookups(Arc<Mutex<Vec<Watched>>>);
 
@@ -39,13 +39,13 @@ struct Watched {
     failure: Option<String>,
 }
 
-/// A server as it is written.
+/// A server's address as it is configured.
 #[derive(Clone, Debug, PartialEq)]
 struct Host {
     at: String,
-    /// The name that its certificate must have, where TLS is spoken.
+    /// If TLS is used, the name that the server's certificate must have.
     name: Option<String>,
-    /// Where it was when it was found last.
+    /// The addresses at the last successful lookup.
     found: Vec<Address>,
 }
 
@@ -56,7 +56,7 @@ impl Host {
 }
 
 impl Watched {
-    /// Takes what was found, by host; returns what the log is to say.
+    /// Takes the results of a lookup, by host; returns the line to be logged, if any.
     fn take(&mut self, found: Vec<Result<Vec<Address>, String>>) -> Option<String> {
         let mut failures = Vec::new();
         for (host, found) in self.hosts.iter_mut().zip(found) {
@@ -89,7 +89,7 @@ impl Watched {
 }
 
 impl Lookups {
-    /// Takes the upstreams of a configuration, whose names have just been found.
+    /// Takes the upstreams of a configuration, with the addresses just found for their names.
     pub(crate) fn follow(&self, configuration: &Configuration, found: Found) {
         let plants = configuration.promises.plants.iter().zip(&configuration.gateway.backends).zip(found);
         let watched = plants.filter_map(|((plant, backend), found)| {
@@ -108,14 +108,14 @@ impl Lookups {
         *lock(&self.0) = watched.collect();
     }
 
-    /// The addresses that a name had when it was found last, if it is one that is looked up again.
+    /// The last known addresses of a name, if it is looked up again and again.
     pub(crate) fn found(&self, at: &str) -> Option<Vec<Address>> {
         let all = lock(&self.0);
         let host = all.iter().flat_map(|one| &one.hosts).find(|host| host.at == at && host.is_name())?;
         Some(host.found.clone())
     }
 
-    /// Looks names up again and again, as long as the process runs.
+    /// Starts the thread that looks names up as long as the process runs.
     pub(crate) fn start(&self, gateway: Reloader, turns: Arc<Turns>) -> io::Result<()> {
         let lookups = self.clone();
         let readings = Readings::default();
@@ -132,7 +132,7 @@ impl Lookups {
         thread::Builder::new().name("lookups".to_owned()).spawn(run).map(drop)
     }
 
-    /// Those whose time has come; their next is an interval from now.
+    /// The upstreams that are due; their next lookup is an interval from now.
     fn due(&self, now: Instant) -> Vec<Watched> {
         let mut all = lock(&self.0);
         let due = all.iter_mut().filter(|one| one.due <= now);
@@ -143,7 +143,7 @@ impl Lookups {
         .collect()
     }
 
-    /// Takes what was found for an upstream, unless a reload has changed it meanwhile.
+    /// Takes the results for an upstream, unless a reload has changed it meanwhile.
     fn take(&self, asked: &Watched, found: Vec<Result<Vec<Address>, String>>, gateway: &Reloader) {
         let mut all = lock(&self.0);
         let same = |one: &&mut Watched| one.upstream == asked.upstream && one.hosts == asked.hosts;
@@ -179,7 +179,7 @@ fn listed(addresses: &[Address]) -> String {
     addresses.iter().map(Address::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// What is found for each of these, aside.
+/// Looks up each of these hosts on a thread of its own.
 fn look(readings: &Readings, hosts: &[Host]) -> Vec<Result<Vec<Address>, String>> {
     let asked: Vec<String> = hosts.iter().map(|host| host.at.clone()).collect();
     let found = readings.in_time(move || Ok(asked.iter().map(|at| look_up(at)).collect()));

@@ -1,8 +1,8 @@
-//! The file in which a gateway keeps the learned rate forecast, by the hour of day (`[control] rate_forecast`).
+//! The file in which a gateway keeps its learned rate forecasts, by hour of the day (`[control] rate_forecast`).
 //!
-//! It is read at the start: a file that exists and has another content is an error then. It is written at the end of each
-//! hour, at a reload and at the end. The new content is written beside the file and then put in its place, so that a
-//! reader, or a crash, meets the old content or the new one whole.
+//! The file is read at the start; if it exists and has other content, the start fails. It is written at the end of each hour,
+//! at a reload and at the end. The new content is written beside the file and then replaces it, so that a reader, or a start
+//! after a crash, finds complete content, old or new.
 
 use crate::output::failure::{self, Failure};
 use crate::service::kept_files;
@@ -24,7 +24,7 @@ struct KeptForecast {
     hour: u64,
 }
 
-/// What a file keeps; nothing if it does not exist yet.
+/// The forecasts in a file; empty if it does not exist yet.
 pub(crate) fn read(path: &Path) -> Result<RateForecasts, Failure> {
     let name = path.display();
     match kept_files::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()) {
@@ -46,7 +46,7 @@ pub(crate) fn read(path: &Path) -> Result<RateForecasts, Failure> {
 }
 
 impl ForecastFile {
-    /// Uses another path from now on; `known` is what the file there keeps.
+    /// Uses another path from now on; `known` is the content of the file there.
     pub(crate) fn follow(&self, path: Option<&Path>, known: Option<RateForecasts>, gateway: &Reloader) {
         *lock(&self.0) = KeptForecast { path: path.map(Path::to_path_buf), hour: hour() };
         if let Some(known) = known {
@@ -54,7 +54,7 @@ impl ForecastFile {
         }
     }
 
-    /// What the file at `path` keeps; nothing if it is the same file as before.
+    /// The forecasts in the file at `path`; `None` if it is the file in use.
     pub(crate) fn read_other(&self, path: Option<&Path>) -> Result<Option<RateForecasts>, Failure> {
         let same = lock(&self.0).path.as_deref() == path;
         path.filter(|_| !same).map(read).transpose()

@@ -1,6 +1,6 @@
-//! Reading that may hang, on a thread of its own: a configuration may be a pipe that nobody writes to, or lie on a disk that
-//! is gone, and names may be looked up at a server that does not answer. No such call can be interrupted. So what it gives
-//! is waited for, and a thread that hangs is left behind; the end of the process ends it.
+//! Runs readings that may hang on threads of their own: a configuration may be a pipe that nobody writes to, or be on a disk
+//! that is gone, and a name server may not answer. Such a call cannot be interrupted. So the result is waited for with a limit,
+//! and a thread that hangs is left behind until the process ends.
 
 use crate::output::failure::Failure;
 use crate::service::signals::Requested;
@@ -10,18 +10,18 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-/// How long a reload may read, and look names up.
+/// How long a reload may take to read files and look names up.
 const LIMIT: Duration = Duration::from_secs(10);
 /// How many readings may hang before no more are begun.
 const MOST_HANGING: usize = 8;
-/// How often a reading at the start looks whether the end is requested.
+/// How often a reading at the start checks whether the end was requested.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// The readings of a running gateway.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Readings(Arc<AtomicUsize>);
 
-/// A reading that has not ended, counted while it lives.
+/// A reading in progress, counted while this value lives.
 struct UnderWay(Arc<AtomicUsize>);
 
 impl Drop for UnderWay {
@@ -31,7 +31,7 @@ impl Drop for UnderWay {
 }
 
 impl Readings {
-    /// What `read` gives, if it gives it in time.
+    /// The result of `read`, if it comes in time.
     pub(crate) fn in_time<T: Send + 'static>(
         &self,
         read: impl FnOnce() -> Result<T, Failure> + Send + 'static,
@@ -56,7 +56,7 @@ impl Readings {
     }
 }
 
-/// What `read` gives; `None` if the end is requested before.
+/// The result of `read`; `None` if the end is requested first.
 pub(crate) fn unless_stopped<T: Send + 'static>(
     requests: &Receiver<Requested>,
     read: impl FnOnce() -> Result<T, Failure> + Send + 'static,
@@ -80,7 +80,7 @@ fn begin<T: Send + 'static>(
     read: impl FnOnce() -> Result<T, Failure> + Send + 'static,
 ) -> Result<Receiver<Result<T, Failure>>, Failure> {
     let (sender, receiver) = mpsc::channel();
-    // After the limit nobody receives.
+    // After the limit no thread receives the result, so an error is ignored.
     let give = move || drop(sender.send(read()));
     let thread = thread::Builder::new().name("read-aside".to_owned()).spawn(give);
     thread.map_err(|error| Failure::Failed(format!("cannot start a thread: {error}")))?;

@@ -1,5 +1,5 @@
-//! The files that a gateway writes by itself: `state`, `rate_forecast`, access logs. Each must be an ordinary file, and none of
-//! them another file that the gateway reads or writes: it would be replaced, or lines would be appended to it.
+//! The files that a gateway writes: `state`, `rate_forecast`, access logs. Each must be an ordinary file, and none may be
+//! another file that the gateway reads or writes, because it would be replaced, or lines would be appended to it.
 
 use super::{forecast_file, state};
 use crate::output::failure::{Failure, folder};
@@ -10,13 +10,13 @@ use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// No state and no forecast is larger; what is, is something else, or has no end.
+/// The largest state or forecast (bytes). A larger file is something else, or has no end.
 const LARGEST: u64 = 64 << 20;
-/// Links that lead to links: as many as the kernel follows.
+/// The most links that are followed in a row, as in the kernel.
 const LINKS: usize = 40;
 
-/// Refuses files that are something else, or have two uses. It is asked before anything is written. The state that is
-/// `in_force` is this gateway's; where something else has come in its place, that is said when it is written.
+/// Refuses files that are something else, or have two uses, before anything is written. The state `in_force` is this gateway's
+/// own and is not checked; if something else took its place, the next write says so.
 pub(crate) fn refuse(
     configuration: &Configuration,
     file: &Path,
@@ -66,10 +66,10 @@ pub(crate) fn refuse(
     Ok(())
 }
 
-/// Reads an ordinary file whole, and not without end; a link is followed.
+/// Reads a whole ordinary file, up to a limit; links are followed.
 ///
 /// # Errors
-/// It is not there, is something else, too large, or cannot be read.
+/// The file is missing, is something else, is too large, or cannot be read.
 pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
     if let Some(what) = other_than_file(path)? {
         return Err(io::Error::other(format!("it is {what} and no ordinary file")));
@@ -77,7 +77,7 @@ pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
     read_bounded(path)
 }
 
-/// Reads whatever is there, such as a pipe that a user has named, and not without end.
+/// Reads any kind of file, such as a pipe that a user has named, up to a limit.
 pub(crate) fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     File::open(path)?.take(LARGEST + 1).read_to_end(&mut bytes)?;
@@ -90,10 +90,10 @@ pub(crate) fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Where a new file is to be put that replaces the one at `path`: where the links there lead.
+/// Where a new file must be put to replace the one at `path`: where its links lead.
 ///
 /// # Errors
-/// What is there is no ordinary file, or links lead in a circle.
+/// The path is no ordinary file, or its links lead in a circle.
 pub(crate) fn place(path: &Path) -> io::Result<PathBuf> {
     match other_than_file(path) {
         Ok(None) => {}
@@ -104,7 +104,7 @@ pub(crate) fn place(path: &Path) -> io::Result<PathBuf> {
     Ok(followed(path))
 }
 
-/// What stands at `path`, if it is no ordinary file.
+/// The kind of `path`, if it is no ordinary file.
 pub(crate) fn other_than_file(path: &Path) -> io::Result<Option<&'static str>> {
     let kind = fs::metadata(path)?.file_type();
     Ok((!kind.is_file()).then(|| named(kind)))
@@ -119,7 +119,7 @@ fn named(kind: FileType) -> &'static str {
     }
 }
 
-/// Where links lead, also to a file that is not there yet.
+/// Where the links of a path lead, also if no file is there yet.
 fn followed(path: &Path) -> PathBuf {
     let mut place = path.to_owned();
     for _ in 0..LINKS {
@@ -131,7 +131,7 @@ fn followed(path: &Path) -> PathBuf {
 
 fn is_same(one: &Path, other: &Path) -> bool {
     if let (Ok(one), Ok(other)) = (fs::metadata(one), fs::metadata(other)) {
-        // Any number of logs may go to a device.
+        // Several logs may go to the same device.
         return one.is_file() && (one.dev(), one.ino()) == (other.dev(), other.ino());
     }
     let whole = |path: &Path| {

@@ -1,6 +1,6 @@
-//! What a long-running command needs beside its work: signals, reload, upgrade, the event log, workers counted at upstreams,
-//! what is kept of what was learned, simulations beside the gateway. In come the gateway's status and the operator's wishes;
-//! out go log lines and new settings.
+//! The services of a long-running command: signals, reload, upgrade, the event log, worker counts of upstreams, files with what
+//! was learned, simulations beside the gateway. Input: the gateway's status and the operator's requests. Output: log lines and
+//! new settings.
 
 pub(crate) mod background;
 pub(crate) mod certificates;

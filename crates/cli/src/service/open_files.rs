@@ -1,4 +1,4 @@
-//! The limit of open files. Sockets are files, and the usual soft limit of 1024 is reached before a server is full.
+//! The limit of open files. Sockets are files, and the usual soft limit of 1024 is reached before a server is fully used.
 
 use crate::output::failure::Failure;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
@@ -10,14 +10,14 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::{fs, io, thread};
 
-/// What the gateway itself opens at most: listeners, the operator's connections, files that it serves.
+/// The most files that the gateway itself opens: listeners, the operator's connections, files that it serves.
 const OWN_FILES: u64 = 1000;
 
-/// What a runtime opens to wait for sockets.
+/// The files that a runtime opens to wait for sockets.
 const A_RUNTIME: u64 = 3;
 
-/// What must be left to serve anything: a client, its connection to an upstream, the operator's connection, a file, and two
-/// while what was learned is written.
+/// The fewest files needed to serve requests: a client, its connection to an upstream, the operator's connection, a file, and
+/// two while the learned state is written.
 const SPARE: u64 = 6;
 
 /// Raises this process's limit of open files to the hard limit and returns it.
@@ -29,7 +29,7 @@ pub(crate) fn raise_open_files() -> io::Result<u64> {
     Ok(hard)
 }
 
-/// Lowers the number of client connections to what the limit allows. Every client is an open file, and each request to an
+/// Lowers the number of client connections to what the limit allows: every client is an open file, and each request to an
 /// upstream another. Clients above the number wait in the kernel's queue. `open` files were open before the start.
 ///
 /// # Errors
@@ -71,9 +71,9 @@ pub(crate) fn fit_connections(
     Ok(())
 }
 
-/// Says that fewer connections are accepted: a warning if the file asks for more, else a line at the start, since nothing is
-/// wrong.
-fn log_fewer(is_configured: bool, limit: u64, left: u64, needed: u64) {
+/// Logs that fewer connections are accepted: as a warning if the file asks for more, otherwise as information at the start,
+/// because nothing is wrong.
+fn tell_fewer(is_told: bool, limit: u64, left: u64, needed: u64) {
     static WAS_SAID: AtomicBool = AtomicBool::new(false);
     if is_configured {
         tracing::warn!(
@@ -88,26 +88,26 @@ fn log_fewer(is_configured: bool, limit: u64, left: u64, needed: u64) {
     }
 }
 
-/// How many files this process has open.
+/// The number of files that this process has open.
 pub(crate) fn open_now() -> u64 {
-    // The folder that is read is one of them.
+    // The folder being read is itself an open file, and is not counted.
     fs::read_dir("/proc/self/fd").map_or(3, |files| (files.count() as u64).saturating_sub(1))
 }
 
-/// The files that a gateway with these settings opens before its first client: what each of its runtimes needs to wait for
-/// sockets, listeners, folders, and one that is kept for a moment without any.
+/// The files that a gateway with these settings opens before its first client: for each runtime what it needs to wait for
+/// sockets, its listeners and folders; and a spare one.
 fn own_files(settings: &Settings) -> u64 {
     let threads = match settings.threads {
         0 => thread::available_parallelism().map_or(1, NonZero::get),
         threads => threads,
     };
     let folders = folders(settings);
-    // Each socket that listens is kept once more, to be handed over.
+    // Each listening socket is duplicated once, to be handed over.
     let admin = u64::from(settings.admin.is_some()) * (A_RUNTIME + 2);
     threads as u64 * (A_RUNTIME + 2 * settings.listen.len() as u64 + folders as u64) + admin + 1
 }
 
-/// How many files a client may hold: its connection and, where folders are served, a large file that it reads slowly.
+/// The most files that a client holds: its connection and, if folders are served, a large file that it reads slowly.
 fn files_of_a_client(settings: &Settings) -> u64 {
     1 + u64::from(folders(settings) > 0)
 }
@@ -116,15 +116,15 @@ fn folders(settings: &Settings) -> usize {
     settings.backends.iter().filter(|backend| matches!(backend, Backend::Files(_))).count()
 }
 
-/// How many clients there may be, with `limit` open files, of which `least` are the gateway's own, `upstreams` connections to
-/// upstreams, and `each` files of each client.
+/// The number of clients, given `limit` open files of which `least` are the gateway's own, `upstreams` connections to
+/// upstreams, and `each` files for each client.
 fn left_for_clients(limit: u64, least: u64, (upstreams, each): (u64, u64)) -> u64 {
     let own = OWN_FILES.min(limit / 5).max(least);
-    // For every few clients, one may have a temporary file.
+    // For every few clients, one temporary file may be open.
     let a_file = CONNECTIONS_A_FILE as u64;
     let left = limit.saturating_sub(own + upstreams) / (each * a_file + 1) * a_file;
-    // A quarter at least, even if upstreams may have more connections than there are files; of very few, a third of those
-    // that are left: a client, its connection to an upstream and a file.
+    // At least a quarter of the limit, even if upstreams may have more connections than there are files; if few files are left,
+    // a third of them, so that each client has its connection, one to an upstream and a file.
     left.max((limit / 4).min(limit.saturating_sub(least) / 3)).max(1)
 }
 

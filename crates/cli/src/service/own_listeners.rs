@@ -1,5 +1,6 @@
-//! Upstreams that lead back to the gateway's own listeners: by an address of this machine where a listener has them all
-//! (`0.0.0.0`), or by a name. What a file alone shows is refused when it is read; here the machine is asked.
+//! Refuses upstreams that lead back to the gateway's own listeners: by an address of this machine if a listener has all of them
+//! (`0.0.0.0`), or by a name. What the file alone shows is refused when the file is read; here the machine's addresses are
+//! used.
 
 use crate::output::failure::Failure;
 use nix::ifaddrs::getifaddrs;
@@ -7,11 +8,11 @@ use plimsoll_config::{Backend, Configuration, comes_to};
 use plimsoll_gateway::settings::{Address, Settings};
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 
-/// What `sun_path` of Linux has room for, with the zero behind it.
+/// The longest path that fits into Linux's `sun_path` with its final zero.
 const LONGEST_PATH: usize = 107;
 
-/// Refuses what leads back, and sockets that cannot be made. A name is looked up only if its port is a listener's; one that is
-/// not known is no matter here.
+/// Refuses upstreams that lead back, and sockets that cannot be made. A name is looked up only if its port is a listener's; a
+/// name that is not found is ignored here.
 pub(crate) fn refuse(configuration: &Configuration) -> Result<(), Failure> {
     let mut wrong = wrong(configuration, &own_addresses());
     wrong.extend(long_paths(&configuration.gateway.settings));
@@ -53,7 +54,7 @@ fn wrong(configuration: &Configuration, own: &[IpAddr]) -> Vec<String> {
         .collect()
 }
 
-/// Unix sockets whose path the kernel does not take.
+/// Unix sockets whose path is too long for the kernel.
 fn long_paths(settings: &Settings) -> impl Iterator<Item = String> {
     let paths = settings.listen.iter().filter_map(|listener| match &listener.address {
         Address::Unix(path) => Some(path),
@@ -69,7 +70,7 @@ fn long_paths(settings: &Settings) -> impl Iterator<Item = String> {
     })
 }
 
-/// The addresses of the network where clients connect.
+/// The network addresses of the listeners for clients.
 fn listened_at(settings: &Settings) -> impl Iterator<Item = SocketAddr> {
     settings.listen.iter().filter_map(|listener| match listener.address {
         Address::Tcp(address) => Some(address),

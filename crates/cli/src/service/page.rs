@@ -1,8 +1,8 @@
 //! One page over HTTP or HTTPS, on a connection of its own.
 //!
-//! Each request opens a connection, because that is what waits in the server's listen queue: an idle connection that is
-//! used again passes by all requests that wait. The server's name is looked up once, at the start, so that a slow or
-//! failing name service is not taken for a slow server. Certificates are judged by the roots that this machine trusts.
+//! Each request opens a new connection, because a new connection waits in the server's listen queue like all others, while a
+//! kept connection would bypass the queue. The server's name is looked up once, at the start, so that a slow or failing name
+//! service does not look like a slow server. Certificates are judged by the roots that this machine trusts.
 
 use plimsoll_config::HttpUrl;
 use std::io;
@@ -17,12 +17,12 @@ use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
 
 const MOST_BYTES: u64 = 4 << 20;
 
-/// A page's address, looked up, and how to ask for the page.
+/// A page's address, already looked up, and how to request the page.
 #[derive(Clone, Debug)]
 pub(crate) struct PageClient {
     url: HttpUrl,
     client: ureq::Agent,
-    /// Shown to the server with each request.
+    /// The `Authorization` header of each request.
     authorization: Option<String>,
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct Page {
 }
 
 impl PageClient {
-    /// Looks up the page's server. A request gives up when `patience` is over.
+    /// Looks up the page's server. A request fails after `patience`.
     pub(crate) fn new(url: &HttpUrl, patience: Duration) -> io::Result<PageClient> {
         let none = || io::Error::other("it has no address");
         let server = url.address.to_socket_addrs()?.next().ok_or_else(none)?;
@@ -45,7 +45,7 @@ impl PageClient {
         Ok(PageClient { url: url.clone(), client, authorization: None })
     }
 
-    /// Shows this token with each request.
+    /// Sends this token with each request.
     pub(crate) fn with_token(self, token: Option<&str>) -> PageClient {
         PageClient { authorization: token.map(|token| format!("Bearer {token}")), ..self }
     }

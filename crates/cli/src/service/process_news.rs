@@ -1,5 +1,5 @@
-//! News of the processes of a server: those that died, and those for which there was no lane. In come the counts of the shared
-//! state, look by look; out go lines for the log.
+//! News of a server's processes: those that died, and those for which there was no lane. Input: the counts of the shared state
+//! at each look. Output: lines for the log.
 
 use crate::output::units::grouped;
 use std::time::{Duration, Instant};
@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 /// The least time between two lines about processes without a lane, which try again each second.
 const PAUSE: Duration = Duration::from_secs(60);
 
-/// What the shared state has counted of its processes.
+/// The shared state's counts of its processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct ProcessCounts {
     /// Processes that were found dead.
     pub(crate) deaths: u64,
-    /// The requests that they held.
+    /// The requests that dead processes held.
     pub(crate) returned: u64,
-    /// Attachments that were refused since there was no lane.
+    /// Attachments that were refused because there was no lane.
     pub(crate) refused: u64,
 }
 
@@ -25,7 +25,7 @@ pub(crate) struct ProcessLine {
     pub(crate) text: String,
 }
 
-/// What was logged of the processes.
+/// What was logged about the processes.
 #[derive(Debug)]
 pub(crate) struct ProcessNews {
     lanes: usize,
@@ -35,7 +35,7 @@ pub(crate) struct ProcessNews {
 }
 
 impl ProcessNews {
-    /// What was counted before is no news.
+    /// The state in which earlier counts are no news.
     pub(crate) fn going_on(lanes: usize, counts: ProcessCounts) -> Self {
         ProcessNews { lanes, logged: counts, logged_refused: None }
     }
@@ -65,7 +65,7 @@ impl ProcessNews {
     }
 }
 
-/// A death is an alarm by what it has cost. What a process held is counted a moment after its death.
+/// A line about deaths: a warning if they cost requests. The requests that a process held are counted a moment after its death.
 fn deaths(died: u64, held: u64) -> Option<ProcessLine> {
     let who = counted(died, "process", "processes");
     let text = match (died, held) {

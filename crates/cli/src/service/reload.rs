@@ -1,8 +1,8 @@
-//! The configuration of a running gateway, read again: on SIGHUP, and on `POST /reload` of its admin listener.
+//! Reads the configuration of a running gateway again: on SIGHUP, and on `POST /reload` of its admin listener.
 //!
-//! The file is read and checked whole; only a right one is handed to the gateway, and then all of it at once. Either way
-//! the log says what changed, or what is wrong and that everything stays as it was. The reading is done aside
-//! (`hanging_reads.rs`), so that a file or a name server that hangs ends in a refusal, and keeps no signal waiting.
+//! The whole file is read and checked first; only a valid one is handed to the gateway, all at once. The log says what changed,
+//! or what is wrong and that everything stays as it was. The reading has a thread of its own (`hanging_reads.rs`), so that a
+//! file or a name server that hangs only makes the reload fail, and delays no signal.
 
 use crate::args::source;
 use crate::output::failure::Failure;
@@ -41,7 +41,7 @@ pub(crate) struct Reload {
     pub(crate) what_if: WhatIfDesk,
 }
 
-/// The turns of reloads: one at a time. New addresses of names take their turn among them.
+/// The turns of reloads, one at a time. Changes of looked-up addresses take their turn among them.
 #[derive(Debug, Default)]
 pub(crate) struct Turns {
     now: Mutex<()>,
@@ -57,7 +57,7 @@ impl Turns {
 }
 
 impl Owner for Reload {
-    /// Reads the file now, and logs what came of it. While another reload is under way it is refused.
+    /// Reads the file now, and logs the result. If another reload is in progress, it is refused.
     fn reload(&self) -> Result<Reloaded, String> {
         let turn = match self.turns.now.try_lock() {
             Ok(turn) => turn,
@@ -85,8 +85,8 @@ impl Owner for Reload {
 }
 
 impl Reload {
-    /// Reads the file on a thread of its own, so that its caller goes on receiving signals: at once, or after the reload that
-    /// is under way. One such thread waits at most, since it reads what the file is then.
+    /// Reads the file on a thread of its own, at once or after the reload in progress, so that the caller goes on receiving
+    /// signals. At most one such thread waits, because it reads the file as it is then.
     pub(crate) fn begin(&self) {
         if self.turns.waits.swap(true, Relaxed) {
             return;
@@ -99,7 +99,7 @@ impl Reload {
             });
             reload.turns.waits.store(false, Relaxed);
             let turn = turn.unwrap_or_else(PoisonError::into_inner);
-            // The log says what is wrong; the gateway goes on as it was.
+            // The log has the error; the gateway goes on as before.
             drop(reload.reload_in_turn(turn));
         };
         if let Err(error) = thread::Builder::new().name("reload".to_owned()).spawn(run) {
@@ -133,9 +133,9 @@ impl Reload {
             kept_files::refuse(&configuration, &file, in_force.as_deref())?;
             let found = resolve::look_all_up(&configuration, |address| lookups.found(address))?;
             let mut settings = resolve::settings_with(&configuration, &found)?;
-            // A seed that was drawn stays in force.
-            let configured = configuration.gateway.seed.map(|seed| (seed, SeedSource::Configured));
-            (settings.hash_seed, settings.hash_seed_from) = configured.unwrap_or(known_seed);
+            // If the configuration names no seed, the drawn one stays in force.
+            let told = configuration.gateway.seed.map(|seed| (seed, SeedSource::Configured));
+            (settings.hash_seed, settings.hash_seed_from) = told.unwrap_or(known_seed);
             Ok((settings, found, known, configuration))
         });
         let read = read.inspect_err(|_| self.gateway.refuse());

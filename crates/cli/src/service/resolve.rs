@@ -1,4 +1,4 @@
-//! From what the configuration says to what the gateway is given: names are looked up, folders are found.
+//! Turns a configuration into the gateway's settings: names are looked up, and folders are found.
 
 use crate::output::failure::{Failure, folder};
 use crate::service::{certificates, own_listeners};
@@ -10,7 +10,7 @@ use plimsoll_gateway::settings::{
 use std::net::ToSocketAddrs;
 use std::path::Path;
 
-/// The addresses of each upstream's servers: by backend, then in the order of its addresses as they are written. A folder has
+/// The addresses of each upstream's servers: by backend, then in the order in which the servers are configured. A folder has
 /// none.
 pub(crate) type Found = Vec<Vec<Vec<Address>>>;
 
@@ -19,7 +19,7 @@ pub(crate) fn settings(configuration: &Configuration) -> Result<Settings, Failur
     settings_with(configuration, &look_all_up(configuration, |_| None)?)
 }
 
-/// Looks all names up. One that is not found keeps the addresses that `known` has for it, which the log says.
+/// Looks all names up. If a name is not found, it keeps the addresses that `known` has for it, and the log says so.
 pub(crate) fn look_all_up(
     configuration: &Configuration,
     known: impl Fn(&str) -> Option<Vec<Address>>,
@@ -63,7 +63,7 @@ pub(crate) fn settings_with(configuration: &Configuration, found: &Found) -> Res
     Ok(Settings { backends, hash_seed, signed, admin_tokens, ..gateway.settings.clone() })
 }
 
-/// What may hinder the start of a gateway here: names that cannot be looked up, and folders that are not there.
+/// Problems that may hinder the start of a gateway here: names that cannot be looked up, and folders that are missing.
 pub(crate) fn missing_here(configuration: &Configuration) -> Vec<String> {
     let Configuration { promises, gateway } = configuration;
     let backends = promises.plants.iter().zip(&gateway.backends).flat_map(|(plant, backend)| match backend {
@@ -98,7 +98,7 @@ pub(crate) fn admin_tokens(configuration: &Configuration) -> Result<AdminTokens,
     file.map_or(Ok(AdminTokens::default()), |file| secrets(file, ADMIN_TOKEN_FILE, AdminTokens::read))
 }
 
-/// What counts only if it is signed, with the keys of its file.
+/// The signed headers and cookies, with the keys from the file of keys.
 pub(crate) fn signed(configuration: &Configuration) -> Result<Signed, Failure> {
     let mut signed = configuration.gateway.settings.signed.clone();
     if let Some(file) = &configuration.gateway.signing_keys {
@@ -107,10 +107,10 @@ pub(crate) fn signed(configuration: &Configuration) -> Result<Signed, Failure> {
     Ok(signed)
 }
 
-/// What names the file of the admin listener's tokens.
+/// The setting that names the file of the admin listener's tokens.
 pub(crate) const ADMIN_TOKEN_FILE: &str = "`admin_token_file` under [gateway]";
 
-/// What `read` makes of a file of secrets, which was named by `said_by`.
+/// Parses a file of secrets with `read`; `said_by` is the setting that names the file.
 pub(crate) fn secrets<T>(
     file: &Path,
     said_by: &str,
@@ -144,8 +144,8 @@ fn backend(plant: &Plant, backend: &config::Backend, found: &[Vec<Address>]) -> 
     }
 }
 
-/// The addresses of one server, `host:port`, or the path of its Unix socket. A name may have several: they are members of the
-/// upstream alike.
+/// The addresses of one server, given as `host:port` or as the path of its Unix socket. If a name has several addresses, all of
+/// them are members of the upstream.
 pub(crate) fn look_up(address: &str) -> Result<Vec<Address>, String> {
     if let Some(path) = address.strip_prefix("unix:") {
         return Ok(vec![Address::Unix(path.into())]);

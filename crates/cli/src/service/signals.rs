@@ -10,13 +10,13 @@ use std::thread;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Requested {
-    /// To end: SIGTERM, SIGINT.
+    /// End the process: SIGTERM, SIGINT.
     Stop,
-    /// To read the configuration again: SIGHUP.
+    /// Read the configuration again: SIGHUP.
     Reload,
-    /// To open the access logs anew, whose files were moved away: SIGUSR1.
+    /// Reopen the access logs, whose files were moved away: SIGUSR1.
     ReopenLogs,
-    /// To start the program again and let it take this process's place: SIGUSR2.
+    /// Start the program again and let it take this process's place: SIGUSR2.
     Upgrade,
 }
 
@@ -24,7 +24,7 @@ pub(crate) enum Requested {
 pub(crate) struct Signals(SigSet);
 
 impl Signals {
-    /// Blocks them in this thread and in those that it starts from now on: call it before there are others.
+    /// Blocks the signals in this thread and in those that it starts later; must be called before there are others.
     pub(crate) fn block() -> Result<Self, Failure> {
         let all = [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP, Signal::SIGUSR1, Signal::SIGUSR2];
         let set = SigSet::from_iter(all);
@@ -37,23 +37,23 @@ impl Signals {
             Ok(Signal::SIGHUP) => Requested::Reload,
             Ok(Signal::SIGUSR1) => Requested::ReopenLogs,
             Ok(Signal::SIGUSR2) => Requested::Upgrade,
-            // Waiting fails for an invalid set only; ending then is better than running without an end.
+            // Waiting fails only for an invalid set; then to end is better than to run without a way to end.
             _ => Requested::Stop,
         }
     }
 
-    /// Waits for one that requests the end; the others are passed over.
+    /// Waits for a signal that requests the end, and ignores the others.
     pub(crate) fn wait_for_stop(self) {
         while self.wait() != Requested::Stop {}
     }
 
-    /// Has a thread wait for signals up to the first that requests the end.
+    /// Starts a thread that receives signals until the first one that requests the end.
     pub(crate) fn receive(self) -> Result<mpsc::Receiver<Requested>, Failure> {
         let (sender, receiver) = mpsc::channel();
         wait_in_thread(move || {
             loop {
                 let requested = self.wait();
-                // Without a receiver the process is about to end.
+                // If there is no receiver, the process is about to end.
                 if sender.send(requested).is_err() || requested == Requested::Stop {
                     return;
                 }
@@ -68,11 +68,11 @@ fn wait_in_thread(wait: impl FnOnce() + Send + 'static) -> Result<(), Failure> {
     thread.map(drop).map_err(|error| Failure::Failed(format!("cannot wait for signals: {error}")))
 }
 
-/// Whether the user wants a command to end. A command that takes long looks at it, and prints what there is so far.
+/// Whether the user wants a command to end. A long command checks this, and then prints what it has so far.
 pub(crate) struct Interrupt(Arc<AtomicBool>);
 
 impl Interrupt {
-    /// Has a thread wait for a signal; a second one ends the process at once.
+    /// Starts a thread that waits for a signal; a second signal ends the process at once.
     pub(crate) fn listen(signals: Signals) -> Result<Interrupt, Failure> {
         let requested = Arc::new(AtomicBool::new(false));
         let request = Arc::clone(&requested);

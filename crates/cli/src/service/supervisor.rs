@@ -1,17 +1,16 @@
-//! What is reported to a supervisor such as systemd, by the protocol of sd_notify(3): that the gateway serves, reads its
-//! configuration anew, ends, lives, or has another process in its place. Without `NOTIFY_SOCKET` nobody listens, and nothing is
-//! said.
+//! Notifies a supervisor such as systemd, by the protocol of sd_notify(3), that the gateway serves, reads its configuration
+//! again, ends, is alive, or was replaced by another process. Without `NOTIFY_SOCKET` nothing is sent.
 //!
-//! The watchdog hears that the gateway lives as long as the control loops run: if they stand still, service levels stand still
-//! with them, and requests pass as before, so that no client would show it.
+//! The watchdog is told that the gateway is alive as long as the control loops run. If the loops stop, service levels no longer
+//! change and requests still pass, so no client would notice.
 
 use plimsoll_core::telemetry::status::Status;
 use plimsoll_core::time::Instant;
 use sd_notify::NotifyState;
 use std::time::Duration;
 
-/// Reports to the supervisor, and takes no notice of one that has gone.
-fn report(states: &[NotifyState<'_>]) {
+/// Sends a notification; a supervisor that has gone is ignored.
+fn tell(states: &[NotifyState<'_>]) {
     let _ = sd_notify::notify(states);
 }
 
@@ -20,7 +19,7 @@ pub(crate) fn ready() {
     report(&[NotifyState::Ready, NotifyState::Status("serving")]);
 }
 
-/// The configuration is read anew; [`ready`] follows, whatever comes of it.
+/// The configuration is read again; [`ready`] follows, whatever the result.
 pub(crate) fn reloading() {
     match NotifyState::monotonic_usec_now() {
         Ok(now) => report(&[NotifyState::Reloading, now]),
@@ -28,23 +27,23 @@ pub(crate) fn reloading() {
     }
 }
 
-/// Requests under way have time to finish.
+/// The gateway ends, and requests in progress have time to finish.
 pub(crate) fn stopping() {
     report(&[NotifyState::Stopping, NotifyState::Status("requests under way have time to finish")]);
 }
 
-/// Another process has this one's place.
+/// Another process has taken this one's place.
 pub(crate) fn is_replaced_by(process: u32) {
     report(&[NotifyState::MainPid(process)]);
 }
 
-/// Says that the gateway lives, as often as the supervisor wants it.
+/// Notifies the watchdog as often as the supervisor wants it.
 #[derive(Debug)]
 pub(crate) struct Watchdog {
-    /// The longest silence that the supervisor takes for life.
+    /// The longest silence that the supervisor accepts.
     limit: Option<Duration>,
     said: Option<std::time::Instant>,
-    /// The engine's time at its last period, and since when it has been that.
+    /// The engine's time at its last period, and since when it has not changed.
     last: Option<(Instant, std::time::Instant)>,
 }
 
@@ -53,15 +52,15 @@ impl Watchdog {
         Watchdog { limit: sd_notify::watchdog_enabled(), said: None, last: None }
     }
 
-    /// Takes a look at the loops; says that they run if they do and it is time.
+    /// Checks whether the loops run, and notifies the watchdog if they do and a notification is due.
     pub(crate) fn look(&mut self, status: &Status) {
         if self.is_due(std::time::Instant::now(), status.at, status.period) {
             report(&[NotifyState::Watchdog]);
         }
     }
 
-    /// The engine's time stands from one period to the next, which may be longer than the supervisor's limit. So the loops run
-    /// as long as that time is no older than a period and the lateness that is allowed to one.
+    /// The engine's time changes only at each period, and a period may be longer than the supervisor's limit. So the loops
+    /// count as running while that time is no older than a period and the lateness that a period may have.
     fn is_due(&mut self, now: std::time::Instant, at: Instant, period: Duration) -> bool {
         let Some(limit) = self.limit else { return false };
         let since = match self.last {
@@ -71,7 +70,7 @@ impl Watchdog {
                 now
             }
         };
-        // A third of the limit, so that two messages may be late.
+        // A third of the limit, so that two messages may be lost or late.
         let pause = limit / 3;
         let is_time = self.said.is_none_or(|said| now.duration_since(said) >= pause);
         let is_due = is_time && now.duration_since(since) <= period + pause;

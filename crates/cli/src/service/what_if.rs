@@ -1,7 +1,7 @@
-//! What-if beside a running gateway: this program simulates as another process, at the lowest priority.
+//! What-if beside a running gateway: simulates in another process of this program, at the lowest priority.
 //!
-//! `plimsoll simulate --background` takes only what is left of one core, and bounded memory; so whatever the log and the
-//! configuration hold, the gateway goes on as it is. What it writes on stderr says how far it is and why it failed.
+//! `plimsoll simulate --background` takes only the idle time of one core, and bounded memory; so whatever the log and the
+//! configuration hold, the gateway is not disturbed. Its stderr says how far it is, and why it failed.
 
 use crate::service::background::PROGRESS;
 use crate::service::state;
@@ -16,12 +16,12 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use tempfile::{NamedTempFile, TempDir};
 
-/// The most that is kept of what a simulation says when it fails (bytes).
+/// The longest error message of a simulation that is kept (bytes).
 const MOST_SAID: usize = 16 << 10;
 
 #[derive(Clone)]
 pub(crate) struct WhatIfDesk {
-    /// The configuration that the gateway runs.
+    /// The gateway's own configuration file.
     own: PathBuf,
     gateway: Reloader,
     simulation: Arc<Mutex<Simulation>>,
@@ -29,7 +29,7 @@ pub(crate) struct WhatIfDesk {
 
 #[derive(Debug, Default)]
 struct Simulation {
-    /// What was sent, and the report. Absent before anything was sent.
+    /// The folder with the files that were sent, and with the report; `None` before any were sent.
     folder: Option<TempDir>,
     child: Option<Child>,
     shown: WhatIfDocument,
@@ -45,7 +45,7 @@ impl WhatIfDesk {
         let configuration = if sent.is_file() { &sent } else { &self.own };
         let learned = folder.join(LEARNED);
         state::write_learned(&learned, self.gateway.learned(), None)?;
-        // The path of this program may lead to another version by now.
+        // The path of this program may lead to another version by now, so the running program is started.
         Command::new("/proc/self/exe")
             .arg("simulate")
             .arg(configuration)
@@ -64,12 +64,12 @@ impl WhatIfDesk {
             .spawn()
     }
 
-    /// Reads what the simulation says until it ends.
+    /// Reads the simulation's stderr until it ends.
     fn follow(&self, process: u32, said: ChildStderr) {
         let (mut said, mut message) = (BufReader::new(said), String::new());
         loop {
             let mut line = Vec::new();
-            // A longer line comes in parts.
+            // A line that is longer than the limit is read in parts.
             if said.by_ref().take(MOST_SAID as u64).read_until(b'\n', &mut line).unwrap_or(0) == 0 {
                 break;
             }
@@ -90,7 +90,7 @@ impl WhatIfDesk {
 
     fn ended(&self, process: u32, mut message: String) {
         let mut simulation = lock(&self.simulation);
-        // Another one, or none, if this one was stopped.
+        // If this simulation was stopped, the child is another one, or there is none.
         let Some(mut child) = simulation.child.take_if(|child| child.id() == process) else { return };
         let ended = child.wait();
         let state = match &ended {
@@ -111,7 +111,7 @@ impl WhatIfDesk {
 }
 
 const REPORT: &str = "report.html";
-/// What the gateway has learned, such as the number of its servers' workers.
+/// The file with what the gateway has learned, such as the number of its servers' workers.
 const LEARNED: &str = "learned.state";
 
 fn file_name(input: WhatIfInput) -> &'static str {
@@ -131,14 +131,14 @@ impl Simulation {
 
     fn end(&mut self) {
         if let Some(mut child) = self.child.take() {
-            // One that has ended already cannot be killed, and is waited for all the same.
+            // A process that has ended cannot be killed, but is still to be waited for.
             let _ = child.kill();
             let _ = child.wait();
         }
     }
 }
 
-/// A gateway that ends has its simulation end.
+/// When a gateway ends, its simulation is ended too.
 impl Drop for Simulation {
     fn drop(&mut self) {
         self.end();

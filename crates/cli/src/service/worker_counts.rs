@@ -1,13 +1,13 @@
-//! How many workers a server reports: `[upstream.NAME.capacity] workers_from`.
+//! Reads how many workers a server reports: `[upstream.NAME.capacity] workers_from`.
 //!
-//! Apache's `server-status?auto` reports those that exist now, `BusyWorkers + IdleWorkers`. Its scoreboard is longer: it has
-//! a place for each worker that `ServerLimit` would allow, whatever `MaxRequestWorkers` says, and a request given to one
-//! that does not exist waits in the server instead of in the gateway. Apache starts more when few are idle; the next look
-//! sees them. PHP-FPM's page has `total processes`, which follows the same rule. nginx's `stub_status` has connections
-//! only, and their number does not show how many requests the server behind nginx works on.
+//! Apache's `server-status?auto` reports the workers that exist now, `BusyWorkers + IdleWorkers`. Its scoreboard is longer: it
+//! has a place for each worker that `ServerLimit` would allow, whatever `MaxRequestWorkers` says; a request given to a worker
+//! that does not exist would wait in the server instead of in the gateway. Apache starts more workers when few are idle; the
+//! next look sees them. PHP-FPM's page has `total processes`, which follows the same rule. nginx's `stub_status` has only
+//! connections, whose number does not tell how many requests the server behind nginx works on.
 //!
-//! A thread of its own asks for the page, which waits like any other request. Without an answer, or one that is
-//! understood, the last report stays in force.
+//! A thread of its own requests the page, which waits like any other request. If there is no answer, or it is not understood,
+//! the last report stays in force.
 
 use crate::service::page::PageClient;
 use crate::service::sync::lock;
@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 const EVERY: Duration = Duration::from_secs(2);
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How long a page must have answered, or not, before a line says that it does: an overloaded server answers some looks late.
+/// How long a page must have answered, or not, before a line says so: an overloaded server sometimes answers late.
 const LASTS: Duration = Duration::from_secs(10);
 
 /// The upstreams that have such a page.
@@ -34,29 +34,29 @@ struct WorkerPage {
     said: Said,
 }
 
-/// What a line has said of a page.
+/// What was logged about a page.
 #[derive(Clone, Copy, Debug, Default)]
 struct Said {
-    /// Whether it answers, and since when; `None` before the first look.
+    /// Whether the page answers, according to the log, and since when; `None` before the first look.
     answers: Option<(bool, Instant)>,
     has_answered: bool,
-    /// Since when each look has found the contrary.
+    /// Since when each look has found the opposite.
     contrary: Option<Instant>,
 }
 
-/// What a line is to say.
+/// The news in a look's result.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Change {
-    /// It is found for the first time.
+    /// The page's state was found for the first time.
     First,
-    /// It is so for this long.
+    /// The state has lasted this long.
     Lasts(Duration),
-    /// It answers again, and did not for so long.
+    /// The page answers again, after it did not for this long.
     Over(Duration),
 }
 
 impl Said {
-    /// Takes what a look has found: what there is to say, which is said by now.
+    /// Takes the result of a look. Returns the news, which then counts as logged.
     fn look(&mut self, answers: bool, now: Instant) -> Option<Change> {
         let Some((said, since)) = self.answers else {
             *self = Said { answers: Some((answers, now)), has_answered: answers, contrary: None };
@@ -95,7 +95,7 @@ impl WorkerCounts {
         }));
     }
 
-    /// Asks again and again, as long as the process runs.
+    /// Starts the thread that requests the pages as long as the process runs.
     pub(crate) fn start(self, gateway: Reloader) -> io::Result<()> {
         let ask = move || {
             loop {
@@ -129,7 +129,7 @@ impl WorkerCounts {
     }
 }
 
-/// The line for the log when a page begins to answer, or ceases to.
+/// The log line for a page that begins to answer, or ceases to.
 fn line(page: &HttpUrl, counted: &Result<u32, String>, change: Change) -> String {
     match (counted, change) {
         (Ok(workers), Change::Over(without)) => {

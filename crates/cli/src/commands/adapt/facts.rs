@@ -8,7 +8,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Problems that text shows.
+/// The most problems that text shows.
 const SHOWN: usize = 10;
 
 /// The facts, as JSON has them.

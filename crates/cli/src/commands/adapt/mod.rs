@@ -1,5 +1,5 @@
-//! `plimsoll adapt SITE OUT`: lighter copies of a site. In come the site's folder and how it is adapted; out go a tree for
-//! each level, and what was made.
+//! `plimsoll adapt SITE OUT`: lighter copies of a site. Input: the site's folder and how it is adapted. Output: a tree for each
+//! level, and a report of what was made.
 
 mod facts;
 pub(crate) mod policy;
@@ -35,7 +35,7 @@ pub(crate) fn adapt(arguments: &AdaptArguments) -> Result<(), Failure> {
     }
 }
 
-/// What is to be done: the options, then what the policy's file says, then the defaults.
+/// The job, from the options, then from the policy's file, then from the defaults.
 fn job(arguments: &AdaptArguments) -> Result<Job, Failure> {
     let (policy, file) = policy::policy(&arguments.policy)?;
     let AdaptArguments { site, out, mut levels, snapshots, sparse, force, .. } = arguments.clone();
@@ -68,7 +68,7 @@ pub(crate) fn views(log: &Path) -> Result<BTreeMap<String, u64>, Failure> {
     Ok(views)
 }
 
-/// The failure of the content crate. An error that the user can mend counts as wrong input.
+/// The failure for an error of the content crate. An error that the user can mend counts as wrong input.
 pub(crate) fn failed(error: io::Error) -> Failure {
     match error.kind() {
         io::ErrorKind::InvalidInput => Failure::Input(format!("error: {error}")),

@@ -1,4 +1,4 @@
-//! How a site is adapted: the defaults, then what a policy in a file says, then the options of the command line.
+//! How a site is adapted: options of the command line count first, then the policy's file, then the defaults.
 
 use crate::args::{PolicyOptions, source};
 use crate::output::failure::Failure;

@@ -1,4 +1,4 @@
-//! Fetching a dynamic page that lower trees have as it is now: once, within bounds of time and size, over plain HTTP.
+//! Fetches a dynamic page, of which lower trees store a copy: once, within bounds of time and size, over plain HTTP.
 
 use crate::service::page;
 use std::io::Read;
@@ -9,7 +9,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// The longest page that is stored.
 const MOST_BYTES: usize = 16 << 20;
 
-/// The page at an address; else why it cannot be stored.
+/// The page at an address, or why it cannot be stored.
 pub(super) fn fetch(address: &str) -> Result<Vec<u8>, String> {
     let name = concat!("plimsoll-adapt/", env!("CARGO_PKG_VERSION"));
     let agent = page::client(PATIENCE, name).accept("text/html").build().new_agent();

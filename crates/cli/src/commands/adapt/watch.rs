@@ -5,7 +5,7 @@ use crate::service::signals::Interrupt;
 use plimsoll_content::Watch;
 use std::time::Duration;
 
-/// Work that takes less shows no bar.
+/// If the work takes less than this, no bar is shown.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The watcher of `adapt` or `impact`.

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 /// How many lines of figures may wait for their reader.
 const FIGURES: usize = 4096;
-/// Counters that cannot be read for so long are worth a line.
+/// If the counters cannot be read for this long, a line is logged.
 const UNREAD: Duration = Duration::from_secs(5);
 
 /// A chooser that gives full quality to all clients when it is dropped, unless the agent's file wants otherwise.
@@ -25,9 +25,9 @@ pub(super) struct Restored {
     chooser: Box<dyn Chooser>,
     /// The fraction of clients at full quality, as the server has it.
     applied: f64,
-    /// Leave the server as it is.
+    /// Whether the server is left as it is at the end.
     keep: bool,
-    /// A change began and panicked, so what the server has is not known.
+    /// Whether a change began and panicked, so that the server's state is not known.
     unsure: bool,
 }
 
@@ -57,12 +57,12 @@ impl Drop for Restored {
     }
 }
 
-/// The agent at work: a sample of the server a few times a period, and what its loop makes of it.
+/// A running agent: it samples the server a few times a period, and makes the changes that its loop decides on.
 pub(super) struct AgentRun {
     agent_loop: AgentLoop,
     chooser: Restored,
     probes: Probes,
-    /// The probes that had ended at the last sample.
+    /// The number of probes that had ended at the last sample.
     probed: u64,
     source: CounterSource,
     processor: Option<ProcessorSense>,
@@ -79,11 +79,12 @@ pub(super) struct AgentRun {
     totals: ServerTotals,
     /// When the counters were last read.
     seen: Instant,
-    /// A warning said that the counters cannot be read.
+    /// Whether a warning said that the counters cannot be read.
     unread: bool,
-    /// A warning said that they do not show the load.
+    /// Whether a warning said that the counters do not show the load.
     blind: bool,
-    /// The figures of each period, on stdout; last, so that full quality is restored before the writer waits for a reader.
+    /// The figures of each period, on stdout. The field is last, so that full quality is restored before the writer waits for a
+    /// reader.
     figures: Option<LossyWriter>,
 }
 
@@ -118,7 +119,7 @@ impl AgentRun {
         }
     }
 
-    /// Works until a signal asks it to stop, or it cannot go on.
+    /// Works until a signal requests the end, or until it cannot go on.
     pub(super) fn until_stopped(self, signals: Signals) -> Result<(), Failure> {
         self.until(&signals.receive()?)
     }
@@ -137,7 +138,7 @@ impl AgentRun {
                 }
             }
             self.sample();
-            // Without the thread the last probe would seem to wait for ever, and the server overloaded.
+            // Without the thread, the last probe would seem to wait for ever and the server to be overloaded.
             if self.probes.have_ended() {
                 return Err(Failure::Failed("error: the thread that sends probes has failed".to_owned()));
             }
@@ -148,7 +149,7 @@ impl AgentRun {
                 let line = messages::json(seconds, &figures, own, &mut self.totals);
                 out.write(format!("{line}\n").as_bytes());
             }
-            // After a standstill of this machine samples that were missed are not made up for.
+            // If this machine stood still, the samples that were missed are not made up for.
             due = (due + self.tick).max(Instant::now());
         }
         Ok(())
@@ -164,13 +165,14 @@ impl AgentRun {
             tracing::warn!("{complaint}");
         }
         let probe = self.probes.look();
-        // Probes are counted as requests but cost next to nothing: with them a calm server would seem cheap.
+        // Probes are counted as requests but cost next to nothing; if they were counted, an idle server's requests would seem
+        // cheap.
         let own = probe.ended - std::mem::replace(&mut self.probed, probe.ended);
         let processor = self.processor.as_mut().and_then(|processor| processor.look(now));
         if let Some((counters, _)) = &mut load {
             self.totals.add(counters);
             counters.requests = counters.requests.saturating_sub(own);
-            // Packets show for how long workers were busy, and the processor is used for what they do not show.
+            // Packets show how long workers were busy, and the processor time shows other work; the higher utilization counts.
             let both = processor.into_iter().chain(counters.processor);
             counters.processor = both.max_by(|one, other| one.utilization().total_cmp(&other.utilization()));
         }
@@ -191,8 +193,8 @@ impl AgentRun {
         }
     }
 
-    /// Whether a change that could not be made is to be tried again. The law of the fraction reads what is applied and decides
-    /// anew; the relay takes its change for made.
+    /// Whether a change that failed is to be tried again. The law of the fraction needs no retry, because it reads the applied
+    /// fraction and decides anew; the relay assumes that its change was made.
     fn is_still_wanted(&self, change: Change) -> bool {
         let figures = self.agent_loop.figures();
         let fits = || figures.at_full.is_some_and(|at_full| at_full <= self.back_line);
@@ -200,7 +202,7 @@ impl AgentRun {
             && if change.fraction < 1.0 { figures.overloaded } else { !figures.overloaded && fits() }
     }
 
-    /// Requests and the utilization that they made, if the counters show it.
+    /// The number of requests and the utilization, if the counters show it.
     fn utilization(&self, counters: &Counters, seconds: f64) -> Option<(u64, f64)> {
         Some((counters.requests, self.sense.utilization(counters, seconds)?))
     }
@@ -226,7 +228,7 @@ impl AgentRun {
         }
     }
 
-    /// Says once that requests come of which no sense shows anything, and once that they are seen again.
+    /// Logs once that requests come but no sense shows their load, and once that the load is seen again.
     fn report_blindness(&mut self) {
         let figures = self.agent_loop.figures();
         if figures.blind != std::mem::replace(&mut self.blind, figures.blind) {

@@ -1,11 +1,11 @@
-//! What the agent says: each change with its reason, in the log; with `--json` the figures of each period, on stdout.
+//! The agent's messages: each change with its reason, in the log; with `--json` the figures of each period, on stdout.
 
 use crate::output::facts::{Facts, hidden};
 use crate::output::json;
 use plimsoll_core::agent::{Change, Counters, Figures, Why};
 use std::time::Duration;
 
-/// A change in words. `done`: it was made.
+/// A sentence about a change; `done` says that it was made.
 pub(super) fn change(change: &Change, figures: &Figures, done: bool) -> String {
     let would = if done { "" } else { "would be: " };
     format!(
@@ -41,7 +41,7 @@ fn why(why: Why) -> String {
     }
 }
 
-/// That no sense shows the load of this rate, and what to do.
+/// The warning that no sense shows the load at this request rate, and what to do.
 pub(super) fn blind(rate: f64) -> String {
     format!(
         "blind: {rate:.0} requests/s come, and nothing shows that they take the server anything, so nothing goes back to \
@@ -60,18 +60,18 @@ pub(super) fn time(time: Duration) -> String {
 /// What the server's counters showed, the agent's own probes included.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ServerTotals {
-    /// Since the start.
+    /// Requests and bytes since the start.
     requests: u64,
     bytes: u64,
-    /// Bytes of packets that had no room to wait, since the start, where packets are read.
+    /// Bytes of packets dropped since the start, because too many waited; `None` if no packets are read.
     pub(super) dropped: Option<u64>,
-    /// Since the last figures: the requests whose response times were seen, and the sum of these.
+    /// Since the last figures: the number of requests whose response times were seen, and the sum of the times.
     seen: u64,
     response: Duration,
 }
 
 impl ServerTotals {
-    /// Adds what came since the last sample.
+    /// Adds the counters of one sample.
     pub(super) fn add(&mut self, counters: &Counters) {
         self.requests += counters.requests;
         self.bytes += counters.bytes;
@@ -81,15 +81,14 @@ impl ServerTotals {
         }
     }
 
-    /// The mean response time since it was last taken, if one was seen.
+    /// The mean response time since the last call, if any was seen.
     fn take_response(&mut self) -> Option<Duration> {
         let (seen, sum) = (std::mem::take(&mut self.seen), std::mem::take(&mut self.response));
         (seen > 0).then(|| sum.div_f64(seen as f64))
     }
 }
 
-/// The figures at `seconds` from the start, as JSON on one line; `own` is the fraction that is applied, and how many changes
-/// were made.
+/// The figures at `seconds` from the start, as one line of JSON; `own` is the applied fraction and the number of changes.
 pub(super) fn json(
     seconds: f64,
     figures: &Figures,

@@ -1,5 +1,5 @@
-//! `plimsoll agent FILE`: a relay beside an unmodified nginx or Apache (CA 4). In come response times of probes and the
-//! server's counters; out goes the content tree that the server takes.
+//! `plimsoll agent FILE`: a relay beside an unmodified nginx or Apache (CA 4). Input: response times of probes and the server's
+//! counters. Output: the content tree that the server uses.
 //!
 //! ```text
 //! probe.rs (thread) --------> loop: plimsoll_core::agent ---------> chooser/: link, nginx, apache
@@ -7,8 +7,8 @@
 //!            processor
 //! ```
 //!
-//! Nothing here decides. A signal, a failure or a panic that ends the agent also restores the full tree, by dropping
-//! [`Restored`]. Only a kill that cannot be caught leaves the tree as it is; then `--restore` does it.
+//! This module decides nothing. If a signal, a failure or a panic ends the agent, dropping [`Restored`] restores the full tree.
+//! Only a kill that cannot be caught leaves the tree as it is; then `--restore` restores it.
 
 mod chooser;
 mod counters;
@@ -72,7 +72,7 @@ fn restore(agent: &Agent, chooser: &mut dyn Chooser) -> Result<(), Failure> {
     }
 }
 
-/// A probe is given up after this.
+/// The time after which a probe is given up.
 const PROBE_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Tries everything that the file names before anything is changed. The probes run from then on.
@@ -96,7 +96,7 @@ fn check(
     }
 }
 
-/// Probes once, and starts the thread that goes on if the answer is good.
+/// Probes once, and starts the probing thread if the answer is good.
 fn first_probe(agent: &Agent) -> Result<Probes, String> {
     let place = &agent.probe;
     let client = PageClient::new(place, PROBE_PATIENCE)

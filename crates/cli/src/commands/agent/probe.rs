@@ -1,6 +1,6 @@
 //! The probes: a thread asks for a page again and again.
 //!
-//! The loop can see at any moment how long the probe under way has been waiting, so it never waits for an answer itself.
+//! The loop can see at any moment how long the present probe has been waiting, so the loop never waits for an answer.
 
 use crate::service::page::PageClient;
 use crate::service::sync::lock;
@@ -12,13 +12,13 @@ use std::time::{Duration, Instant};
 
 #[derive(Default)]
 struct ProbeState {
-    /// Those that have ended.
+    /// The probes that have ended.
     ended: Probe,
-    /// When the probe under way began.
+    /// When the present probe began; `None` between probes.
     since: Option<Instant>,
 }
 
-/// The probes, running. When the value is dropped, the thread ends after the probe under way.
+/// The running probes. When the value is dropped, the thread ends after its present probe.
 pub(super) struct Probes {
     state: Arc<Mutex<ProbeState>>,
     thread: JoinHandle<()>,
@@ -35,7 +35,7 @@ impl Probes {
             let state = shared.upgrade()?;
             let mut state = lock(&state);
             state.since = None;
-            // 502, 503 and 504 are what an overloaded server says: they do not count as an answer.
+            // An overloaded server answers 502, 503 or 504, so a status of 500 or more does not count as an answer.
             let answered = page.is_ok_and(|page| page.status < 500).then_some(started.elapsed());
             state.ended = state.ended.next(answered);
             Some(())
@@ -43,7 +43,7 @@ impl Probes {
         Ok(Probes { state, thread })
     }
 
-    /// Whether the thread has ended, which only a panic brings about.
+    /// Whether the thread has ended, which only a panic causes.
     pub(super) fn have_ended(&self) -> bool {
         self.thread.is_finished()
     }

@@ -9,16 +9,16 @@ use plimsoll_core::agent::{Counters, LoadSense, ProcessorTime, SAMPLES, sees_not
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What was read in a period.
+/// The readings of one period.
 #[derive(Default)]
 struct SenseReadings {
-    /// Since the counters were first read (s).
+    /// Seconds since the counters were first read.
     seconds: f64,
     requests: u64,
-    /// The sum of their response times, where the source sees them.
+    /// The sum of the requests' response times, if the source sees them.
     response: Option<Duration>,
     latest: Counters,
-    /// Seconds times the utilization, and times the least that the requests make.
+    /// The integrals over time (s) of the utilization, and of the least utilization that the requests imply.
     work: f64,
     least: f64,
     processor: Option<ProcessorTime>,
@@ -34,7 +34,7 @@ pub(super) fn readings(agent: &Agent, (probes, mut source): (Probes, CounterSour
     if let Some(processor) = &mut processor {
         processor.look(begun);
     }
-    // One more than a period has: a status page may answer a little before or after a sample.
+    // There is one sample more than in a period, because a status page may answer a little before or after a sample.
     for _ in 0..=SAMPLES {
         thread::sleep(agent.settings.period / SAMPLES);
         let now = Instant::now();

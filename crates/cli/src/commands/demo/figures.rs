@@ -1,4 +1,4 @@
-//! The judgement of one side of the demo, by the server's ledger and the clients' clocks.
+//! Judges one side of the demo, by the server's ledger and the clients' clocks.
 
 use super::plant::{FULL_BYTES, LIGHT_BYTES, LIGHT_COST, PERIOD, SET_POINT};
 use super::side::{DemoPeriod, Seen};
@@ -21,16 +21,16 @@ pub(crate) struct Figures {
     pub(crate) overshoot: f64,
     pub(crate) total: Seen,
     pub(crate) steady_latency: Histogram,
-    /// The largest share of the clients seen in a period that changed level in it, from [`WINDOW`] periods after
-    /// settling on. A client's change shows at its next visit only: within five periods of one and a half visits each all
-    /// but one client in two thousand have come. Earlier periods would count changes from before settling.
+    /// The largest share of the clients seen in a period that changed level in it, from [`WINDOW`] periods after settling on. A
+    /// client's change shows only at its next visit: after five periods of one and a half visits each, all but one client in
+    /// two thousand have come. Earlier periods would count changes from before settling.
     pub(crate) changed_per_period: f64,
     /// Delivered bytes of the steady periods over what the set point allows.
     pub(crate) bandwidth_ratio: f64,
     /// Mean utilization of the steady periods as the gateway estimates it.
     pub(crate) estimate: Option<f64>,
-    /// The part of the steady periods' mean utilization that this machine's delays made: workers whose answer is ready and
-    /// not yet handed out.
+    /// The part of the steady periods' mean utilization that comes from this machine's delays: workers whose answer is ready
+    /// but not yet sent.
     pub(crate) lateness: f64,
     /// Whether the machine kept up; virtual time always does.
     pub(crate) machine: Option<Machine>,
@@ -39,7 +39,7 @@ pub(crate) struct Figures {
 /// How far the machine kept up; if it did not, the other figures mean little.
 #[derive(Clone, Debug)]
 pub(crate) struct Machine {
-    /// The delays of this machine in sending requests.
+    /// How late this machine sent requests.
     pub(crate) client_lateness: Histogram,
     pub(crate) origin_lateness: Histogram,
     pub(crate) cpu_share: f64,
@@ -51,7 +51,7 @@ pub(crate) struct Course {
     pub(crate) periods: Vec<DemoPeriod>,
     /// Requests that were sent, by period.
     pub(crate) arrivals: Vec<u64>,
-    /// What clients saw end after the last period.
+    /// The requests that ended after the last period, as clients saw them.
     pub(crate) rest: Seen,
     pub(crate) machine: Option<Machine>,
 }
@@ -80,7 +80,7 @@ fn percentile(sorted: &[f64], p: f64) -> f64 {
 }
 
 impl Figures {
-    /// Judges a step from no load, which lasted from the first period to the last.
+    /// Judges a step from no load, given the course of its periods.
     pub(crate) fn of(course: Course, capacity: f64) -> Figures {
         let Course { periods, arrivals, rest, machine } = course;
         let utilization: Vec<f64> = periods.iter().map(|period| period.utilization).collect();

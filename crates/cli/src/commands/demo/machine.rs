@@ -1,4 +1,4 @@
-//! What the demo takes of the machine that it runs on, and what the machine lets it have.
+//! What the demo uses of the machine that it runs on, and what the machine allows.
 
 use crate::output::failure::Failure;
 use crate::service::open_files::raise_open_files;
@@ -11,7 +11,7 @@ pub(crate) fn cores() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// The number of client sockets that may be open in this process, which holds the other end of each too.
+/// The number of client sockets that may be open; this process holds the other end of each too.
 pub(crate) fn client_sockets(wanted: usize) -> Result<usize, Failure> {
     const OTHER_FILES: u64 = 1000;
     let limit = raise_open_files()
@@ -38,7 +38,7 @@ impl CpuMeter {
         CpuMeter { started: Instant::now(), used: used() }
     }
 
-    /// Used since then, as a share of all cores.
+    /// The processor time used since the start, as a share of all cores.
     pub(crate) fn share(&self) -> f64 {
         let available = self.started.elapsed().as_secs_f64() * cores() as f64;
         used().saturating_sub(self.used).as_secs_f64() / available.max(1e-9)

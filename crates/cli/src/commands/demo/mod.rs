@@ -5,9 +5,9 @@
 //! visitors (open loop) ------------> another one like it
 //! ```
 //!
-//! [`show`] runs both sides at once, for people to see: `screen` draws them on a terminal, `page` makes the report.
-//! [`step`] runs one side after the other, for figures: neither takes the machine from the other. `simulated` runs the
-//! same files in virtual time, and [`page`] draws the picture of the README from that.
+//! [`show`] runs both sides at once, for people to watch: `screen` draws them on a terminal, `page` makes the report. [`step`]
+//! runs one side after the other, for figures, so that neither takes processor time from the other. `simulated` runs the same
+//! files in virtual time, and [`page`] draws the picture of the README from that.
 
 mod facts;
 mod figures;
@@ -24,13 +24,13 @@ use crate::args::DemoArguments;
 use crate::output::failure::{self, Failure};
 use crate::output::new_file::NewFile;
 
-/// Full pages per second of a step's server where none are given; see [`plant`].
+/// The default capacity of a step's server (full pages per second); see [`plant`].
 const STEP_CAPACITY: u32 = 2000;
-/// Those of the show's: two sides at once, and the eye does not see the noise.
+/// The default capacity of the show's servers, lower because two sides run at once and the noise is not visible on a screen.
 const SHOW_CAPACITY: u32 = 1000;
-/// The length of a step where none is given (s).
+/// The default length of a step (s).
 const SECONDS: u64 = 30;
-/// The load and the seed of the picture, which are the command line's defaults.
+/// The load and the seed of the README's picture, which are the command line's defaults.
 const LOAD: f64 = 3.0;
 const SEED: u64 = 1;
 

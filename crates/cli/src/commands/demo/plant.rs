@@ -1,12 +1,12 @@
 //! The demo's server and its visitors, whose every property is known, so that the gateway can be judged.
 //!
-//! Sizes follow from noise. With Poisson arrivals a period's utilization varies by itself: at three times the capacity C of
-//! full pages its standard deviation is `sqrt(0.53 / C)` for a period of one second, so 2000 pages per second give 0.016, and
-//! the mean of five periods stays within 0.02 of a perfect set point. 256 workers are what Apache has by default. Many workers
-//! and long service times make the server cheap to play: its workers sleep instead of working. They also make a delay of this
-//! machine small beside the service time: the gateway does not distinguish a millisecond on the way to the server from service,
-//! and at R requests a second it shows as `R / s` milliseconds' worth of utilization, 0.02 here (with 128 workers of half the
-//! service time it would be 0.05).
+//! The sizes follow from noise. With Poisson arrivals the utilization of a period varies by chance: at three times the capacity
+//! C of full pages its standard deviation is `sqrt(0.53 / C)` for a period of one second, so 2000 pages per second give 0.016,
+//! and the mean of five periods stays within 0.02 of a perfect set point. 256 workers are Apache's default. Many workers and
+//! long service times make the server cheap to run, because its workers sleep instead of working. They also make a delay of
+//! this machine small beside the service time: the gateway cannot tell a millisecond of delay on the way from service, and s
+//! workers at R requests a second show it as `R / s` milliseconds' worth of utilization, 0.02 here (with 128 workers of half
+//! the service time it would be 0.05).
 
 use crate::args::source;
 use crate::output::failure::Failure;
@@ -26,11 +26,11 @@ pub(crate) const FULL: Duration = Duration::from_millis(128);
 pub(crate) const LIGHT_COST: f64 = 0.15;
 pub(crate) const FULL_BYTES: usize = 16 << 10;
 pub(crate) const LIGHT_BYTES: usize = 2 << 10;
-/// U*, the set point: the configuration of the demo states none.
+/// U*, the set point. The demo's configuration names none, so this is the default.
 pub(crate) const SET_POINT: f64 = Plant::LOAD_LINE;
 /// T, the control period.
 pub(crate) const PERIOD: Duration = Duration::from_secs(1);
-/// Requests that wait beyond the workers, as Apache's ListenBacklog; further connections are refused.
+/// Requests that may wait beyond the workers, as with Apache's ListenBacklog; further connections are refused.
 const LISTEN_QUEUE: usize = 511;
 /// A connection without a request is closed after this time. Otherwise every visitor would keep as many connections as
 /// its busiest second took, and this machine would run out of sockets.
@@ -39,17 +39,17 @@ const KEEP_ALIVE: Duration = Duration::from_secs(4);
 const IDLE: Duration = Duration::from_millis(2500);
 /// Visitors of a step, each at an address of its own.
 pub(crate) const CLIENTS: u32 = 4000;
-/// How long a visitor waits.
+/// How long a visitor waits for an answer.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// A server of so many workers, s.
+/// A server with this many workers, s.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Server {
     workers: u32,
 }
 
 impl Server {
-    /// A server that can carry so many full pages per second, to the nearest worker.
+    /// A server that can carry this many full pages per second, rounded to a whole worker.
     pub(crate) fn of_capacity(pages_per_second: u32) -> Server {
         Server { workers: (f64::from(pages_per_second) * FULL.as_secs_f64()).round().max(1.0) as u32 }
     }
@@ -115,7 +115,7 @@ impl Server {
     }
 }
 
-/// Visitors in an open loop: they come at their own rate, whatever becomes of their requests.
+/// Visitors in an open loop: they come at their own rate, whether or not their requests are answered.
 pub(crate) fn visitors(server: SocketAddr, steps: Vec<Step>, crowd: Crowd) -> OpenLoop {
     let target = Target {
         host: "shop.example".to_owned(),

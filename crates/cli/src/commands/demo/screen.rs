@@ -1,4 +1,4 @@
-//! The show on a terminal: both sides beside each other while they run. For a log, one line a second.
+//! Shows both sides on a terminal while they run; if the output is a log, as one line a second.
 
 use super::plant::SET_POINT;
 use super::side::Moment;
@@ -18,22 +18,22 @@ pub(crate) struct Show {
     pub(crate) capacity: f64,
     /// The present load, as a multiple of the capacity.
     pub(crate) load: f64,
-    /// Where the gateway shows its own view.
+    /// The address at which the gateway shows its own view.
     pub(crate) admin: Option<SocketAddr>,
     /// Each second so far: with the gateway, and without it.
     pub(crate) moments: Vec<[Moment; 2]>,
-    /// Whether colours are wanted. Shapes and names say everything too.
+    /// Whether colours are wanted. Shapes and names carry the same information.
     pub(crate) has_colours: bool,
 }
 
-/// What becomes of a request: its name, its count, how it is drawn.
+/// A fate of requests: its name, its count, how it is drawn.
 struct Part {
     name: &'static str,
     count: fn(&Moment) -> u64,
     drawn: (&'static str, Color),
 }
 
-/// From the bottom of a column to its top.
+/// The parts of a column from bottom to top.
 const PARTS: [Part; 4] = [
     Part { name: "full pages", count: |moment| moment.full, drawn: FULL },
     Part { name: "light pages", count: |moment| moment.light, drawn: LIGHT },
@@ -129,7 +129,7 @@ impl Show {
         frame.render_widget(chart, area);
     }
 
-    /// What became of the requests of each second: a column of parts.
+    /// Draws the fate of each second's requests as a column of parts.
     fn draw_shares(&self, frame: &mut Frame<'_>, area: Rect, side: usize) {
         // The columns stand below the chart's plot, which has a label and an axis to its left.
         let area = Rect { x: area.x + 2, width: area.width.saturating_sub(2), ..area };

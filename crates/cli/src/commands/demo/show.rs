@@ -24,7 +24,7 @@ pub(crate) const CALM: f64 = 0.5;
 const CLIENTS: u32 = 2500;
 /// Lengths of calm, crowd, calm (s).
 pub(crate) const LENGTHS: [u64; 3] = [12, 33, 15];
-/// If more than this part of the requests cannot be sent, the crowd was not the one that is shown.
+/// If more than this part of the requests cannot be sent, the report says that the crowd was not as announced.
 const NOT_SENT: f64 = 0.01;
 /// A key or a signal is noticed within this time.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
@@ -33,7 +33,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(100);
 pub(crate) fn show(server: Server, load: f64, seed: u64, report: Option<NewFile>) -> Result<(), Failure> {
     let interrupt = Interrupt::listen(Signals::block()?)?;
     let capacity = server.capacity();
-    // With the gateway the first period's requests above capacity wait and hold sockets; without it, they fail at once.
+    // With the gateway, the first period's requests above capacity wait and hold sockets; without it they fail at once.
     let sockets = machine::client_sockets((1.3 * load * capacity).max(2.0 * f64::from(CLIENTS)) as usize)?;
     let crowd = |max_sockets| Crowd { clients: CLIENTS, seed, max_sockets };
     let loads = [CALM, load, CALM];
@@ -79,7 +79,7 @@ pub(crate) fn show(server: Server, load: f64, seed: u64, report: Option<NewFile>
     })
 }
 
-/// What is said first where this machine could not send the crowd.
+/// The warning that comes first if this machine could not send the crowd; otherwise `None`.
 fn too_busy(seen: &[Seen; 2]) -> Option<String> {
     let not_sent: u64 = seen.iter().map(|side| side.local).sum();
     let due = not_sent + seen.iter().map(Seen::ended).sum::<u64>();
@@ -99,7 +99,8 @@ enum Screen {
 }
 
 impl Screen {
-    /// A terminal if standard output and input are one; else a log, which first names the gateway's own view.
+    /// A terminal, if standard output and input are one; otherwise a log, which first names the address of the gateway's own
+    /// view.
     fn new(view: Option<String>) -> Result<Screen, Failure> {
         if let Some(terminal) = TerminalScreen::open()? {
             return Ok(Screen::Terminal(terminal));

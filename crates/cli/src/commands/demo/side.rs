@@ -14,17 +14,17 @@ use plimsoll_load::{
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-/// The number of levels, and of the highest one.
+/// The number of levels, which is also the number of the highest level.
 pub(crate) const LEVELS: usize = 2;
 
-/// What the clients saw end in a period.
+/// The requests that ended in a period, as the clients saw them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Seen {
     /// Pages by level, lowest first.
     pub(crate) pages: [u64; LEVELS],
-    /// Requests that the gateway rejected, with a time after which to come back.
+    /// Requests that the gateway rejected with a time after which to retry.
     pub(crate) rejected: u64,
-    /// Requests with no answer, half an answer or another status.
+    /// Requests with no answer, an incomplete answer or another status.
     pub(crate) errors: u64,
     /// Requests that were not sent because this machine had no socket left; they say nothing about the server.
     pub(crate) local: u64,
@@ -60,7 +60,7 @@ impl Seen {
         self.latency.merge(&other.latency);
     }
 
-    /// Requests that were sent and ended, however.
+    /// Requests that were sent and have ended, in any way.
     pub(crate) fn ended(&self) -> u64 {
         self.pages.iter().sum::<u64>() + self.rejected + self.errors
     }
@@ -70,11 +70,11 @@ impl Seen {
 pub(crate) struct DemoPeriod {
     /// U by the server's own ledger: the part of its workers that hold a request.
     pub(crate) utilization: f64,
-    /// The same without the time that this machine took to hand answers out.
+    /// The same without the time that this machine took to send answers.
     pub(crate) service: f64,
     pub(crate) seen: Seen,
     pub(crate) changes: LevelChanges,
-    /// U as the gateway estimates it by gaps.
+    /// The utilization U as the gateway estimates it by gaps.
     pub(crate) estimate: Option<f64>,
 }
 
@@ -105,7 +105,7 @@ impl Moment {
         }
     }
 
-    /// Requests that ended, however.
+    /// Requests that ended, in any way.
     fn ended(&self) -> u64 {
         self.full + self.light + self.rejected + self.failed
     }
@@ -133,7 +133,7 @@ pub(crate) struct Side {
 }
 
 impl Side {
-    /// Starts server, the gateway if there is to be one, and then the load.
+    /// Starts the server, the gateway if this side has one, and then the load.
     pub(crate) fn start(
         which: Which,
         server: Server,
@@ -187,7 +187,7 @@ impl Side {
         std::mem::take(&mut *lock(&self.seen))
     }
 
-    /// Waits for requests under way, then stops everything. Returns what happened, with the periods so far.
+    /// Waits for requests in progress, then stops everything. Returns the course of the run, with the given periods.
     pub(crate) fn end(self, periods: Vec<DemoPeriod>) -> Course {
         let Side { load, gateway, origin, seen, cpu, .. } = self;
         let tally = load.join();

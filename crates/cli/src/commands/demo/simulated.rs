@@ -1,4 +1,4 @@
-//! The demo in virtual time, from the same files, seen with the same eyes.
+//! The demo in virtual time, from the same files and judged in the same way.
 
 use super::figures::Course;
 use super::plant::{PERIOD, Server};
@@ -38,7 +38,7 @@ pub(crate) fn moments(server: Server, seed: u64, phases: &[(u64, f64)]) -> Resul
     Ok(with.into_iter().zip(without).map(|(with, without)| [with, without]).collect())
 }
 
-/// Runs one side; the number of its clients stands beside the run.
+/// Runs one side; also returns the number of its clients.
 fn run(which: Which, server: Server, seed: u64, phases: &[(u64, f64)]) -> Result<(Run, u32), Failure> {
     let mut promises = server.configuration()?.promises;
     if which == Which::Without {
@@ -52,7 +52,7 @@ fn run(which: Which, server: Server, seed: u64, phases: &[(u64, f64)]) -> Result
         from += PERIOD * u32::try_from(*seconds).unwrap_or(u32::MAX);
     }
     loads.push(Phase { from, rate: 0.0, to: None });
-    // After the last period the run goes on until the last client has its answer, as the live one does.
+    // After the last period the run goes on until every client has its answer or has left, as the live demo does.
     let patience =
         workload.streams.iter().filter_map(|stream| stream.patience).max().unwrap_or(Duration::ZERO);
     workload.duration = Some(from + patience);

@@ -1,4 +1,4 @@
-//! One step from nothing to the load, unattended: with the gateway, then without it.
+//! One step from no load to the given load, unattended: with the gateway, then without it.
 
 use super::facts;
 use super::figures::{Course, Figures};
@@ -15,14 +15,14 @@ use crate::service::log;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Above this at the 99th percentile, requests did not come when they should have.
+/// If the 99th percentile of the client's lateness is above this, requests did not come when they were due.
 const LATE: Duration = Duration::from_millis(20);
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Step {
     pub(crate) server: Server,
     pub(crate) seed: u64,
-    /// As a multiple of the capacity.
+    /// The load as a multiple of the capacity.
     pub(crate) load: f64,
     pub(crate) seconds: u64,
     pub(crate) json: bool,
@@ -30,7 +30,7 @@ pub(crate) struct Step {
 
 pub(crate) fn step(step: Step, report: Option<NewFile>) -> Result<(), Failure> {
     let capacity = step.server.capacity();
-    // One blind period leaves so many requests waiting, and each other visitor has an idle connection.
+    // In the first period, before the loop acts, this many requests may wait; a visitor without one keeps an idle connection.
     let wanted = (step.load * capacity).max(f64::from(CLIENTS)) as usize;
     let crowd = Crowd { clients: CLIENTS, seed: step.seed, max_sockets: machine::client_sockets(wanted)? };
     let with = measured(Which::WithGateway, step, crowd)?;

@@ -1,6 +1,7 @@
-//! `plimsoll explain FILE`: where the configuration puts one request, and why.
+//! `plimsoll explain FILE`: which site, class and level one request gets, and why.
 //!
-//! The decision is the engine's own ([`explain`](plimsoll_core::request::explain::explain)); here it is put in sentences.
+//! The engine itself decides ([`explain`](plimsoll_core::request::explain::explain)); this module puts the decision into
+//! sentences.
 
 mod request;
 
@@ -84,9 +85,9 @@ struct Explained<'a> {
     explanation: &'a Explanation,
     /// The client's hash, if the seed is known.
     hash: Option<f64>,
-    /// By site: no type is configured, so types are found.
+    /// For each site, whether it names no type, so that types are found.
     finds: &'a Vec<bool>,
-    /// What a saved status says of types and limits.
+    /// The types and limits in a saved status.
     saved: Saved,
 }
 
@@ -103,14 +104,14 @@ impl Explained<'_> {
         }
     }
 
-    /// The promise about the class's response times; exempt requests are promised nothing.
+    /// The promised response times of the class; `None` for an exempt request.
     fn promised(&self) -> Option<Promised<'_>> {
         let class = self.class();
         promised::of(self.site())
             .find(|promised| self.explanation.exempt.is_none() && promised.class == class)
     }
 
-    /// The request's type, where deadlines are promised.
+    /// The request's type, if the site promises deadlines.
     fn request_type(&self) -> Option<&str> {
         let site = self.site();
         if !self.configuration.promises.has_deadlines(site.plant) {
@@ -121,7 +122,7 @@ impl Explained<'_> {
         own.or_else(|| Some(DEFAULT_TYPES.get(number.checked_sub(site.types.len())?)?.0))
     }
 
-    /// Why requests of its type cost too differently for its deadline, by a saved status; the last level is the highest.
+    /// Why the costs of the request's type vary too much for its deadline, by a saved status; the last level is the highest.
     fn differs(&self) -> Option<String> {
         let (site, name) = (&self.site().name, self.request_type()?);
         let promised = self.site().in_time_of(self.explanation.class.unwrap_or(usize::MAX)) / 100.0;
@@ -142,7 +143,7 @@ impl Explained<'_> {
         format!("{}by it what it will cost is estimated{found}", own.unwrap_or_default())
     }
 
-    /// The conditions that come before and do not hold: their names, and why they do not hold.
+    /// The conditions of earlier classes, which do not hold: their names, and why they do not hold.
     fn misses(&self) -> Vec<(String, String)> {
         let (site, explanation) = (self.site(), self.explanation);
         let exempt = site.exempt.iter().zip(&explanation.not_exempt).enumerate();
@@ -175,7 +176,7 @@ impl Explained<'_> {
         }
     }
 
-    /// The reason why m and the hash do not decide the level; `None` where they do.
+    /// Why the service level m and the hash do not decide the level; `None` if they do.
     fn not_by_hash(&self) -> Option<&'static str> {
         if self.explanation.exempt.is_some() {
             Some("always the highest level: it is exempt")
@@ -188,14 +189,15 @@ impl Explained<'_> {
         }
     }
 
-    /// The levels from 0 to the highest: what a client gets there, and from which m on where m decides.
+    /// The levels from 0 to the highest: what a client gets at each, and from which m on, if m decides.
     fn levels(&self) -> Vec<Facts> {
         let (site, explanation) = (self.site(), self.explanation);
         let rewrites = &self.configuration.gateway.settings.rewrites[explanation.site];
         let by_hash = self.not_by_hash().is_none();
         let rejection = &self.configuration.gateway.settings.rejection;
         let by_hash = self.hash.filter(|_| by_hash);
-        // What a lower upstream gives depends on what those above it pass down.
+        // What a lower upstream serves depends on what the upstreams above it pass down, so only the first upstream's m is
+        // shown.
         let first = self.upstreams().first().map_or(0, |(_, base, _)| *base);
         let from = |place: usize, m: f64| {
             by_hash.filter(|_| place >= first).map(|_| Value::Number(m, Unit::Plain(4)))
@@ -209,9 +211,8 @@ impl Explained<'_> {
             hidden("headers", Facts::default()),
         ]);
         let served = site.levels.iter().enumerate().map(|(place, level)| {
-            // An exempt request goes as it came.
-            let rewrite =
-                rewrites.get(place).filter(|_| explanation.exempt.is_none()).cloned().unwrap_or_default();
+            // An exempt request is not rewritten.
+            let rewrite = rewrites.get(place).filter(|_| told.exempt.is_none()).cloned().unwrap_or_default();
             let RequestLine { method, target } = &self.arguments.request;
             let request = format!("{method} {}{target}", rewrite.prefix);
             let plant = self.upstream(level);
@@ -304,7 +305,8 @@ impl Explained<'_> {
         &self.configuration.promises.plants[level.plant.unwrap_or(self.site().plant)].name
     }
 
-    /// The upstreams of its levels, the highest levels' first: the name, the level below its levels, and its highest level.
+    /// The upstreams of the site's levels, the highest levels' first: the name, the level below its own levels, and its highest
+    /// level.
     fn upstreams(&self) -> Vec<(&str, usize, usize)> {
         let levels = &self.site().levels;
         let mut top = levels.len();
@@ -347,14 +349,14 @@ impl Explained<'_> {
             hidden("promise", self.promised().map(|promised| promised.facts())),
             hidden("type", self.request_type()),
             hidden("type_differs", self.differs()),
-            // The conditions that come before and do not hold.
+            // The conditions of earlier classes, which do not hold.
             hidden("not", self.misses().into_iter().map(pair).collect::<Vec<_>>()),
             hidden("exempt", self.explanation.exempt.is_some()),
             hidden("client", self.identity()),
             hidden("hash", self.hash),
             hidden("not_by_hash", self.not_by_hash()),
             hidden("levels", self.levels()),
-            // By a saved status: upstreams that are given less than was configured.
+            // From a saved status: upstreams whose limit is below the configured one.
             hidden("limits", self.saved.limits.iter().filter_map(SavedLimit::facts).collect::<Vec<_>>()),
             hidden("guaranteed_per_second", self.site().guarantee.map(|guarantee| guarantee.rate)),
         ])
@@ -373,7 +375,7 @@ fn networks(networks: &[Network]) -> Vec<String> {
     networks.iter().map(|network| format!("{}/{}", network.address, network.prefix_bits)).collect()
 }
 
-/// The part of a condition that does not hold.
+/// A sentence about the part of a condition that does not hold.
 fn why_not(condition: &Condition, part: Part) -> String {
     let (what, wanted) = described(condition, part);
     let is = if wanted.len() == 1 { "is not" } else { "is none of" };

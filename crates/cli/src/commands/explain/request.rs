@@ -1,4 +1,4 @@
-//! The request that the user typed, as the gateway's check of heads and as the engine see it.
+//! The typed request in two forms: for the gateway's check of heads, and for the engine.
 
 use crate::args::{ExplainArguments, RequestLine};
 use plimsoll_core::request::{RequestView, cookie, host_length, normal_path};
@@ -6,11 +6,11 @@ use plimsoll_gateway::settings::Signed;
 use std::borrow::Cow;
 use std::net::IpAddr;
 
-/// The request as a client would send it, which the gateway checks before it asks where it belongs.
+/// The request as a client would send it. The gateway checks the head before it classifies the request.
 pub(super) fn head(arguments: &ExplainArguments) -> Vec<u8> {
     let ExplainArguments { request: RequestLine { method, target }, host, headers, .. } = arguments;
     let names_host = !host.is_empty() || headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host"));
-    // Only the old version may go without a host.
+    // Only HTTP/1.0 may leave out the host.
     let version = if names_host { "1.1" } else { "1.0" };
     let host = (!host.is_empty()).then_some(("host", host.as_str()));
     let headers = headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));

@@ -1,4 +1,4 @@
-//! The facts of an impact study: what pages load at each level, and how many times as many visitors that makes.
+//! The facts of an impact study: what pages load at each level, and how many times as many visitors that allows.
 
 use super::Site;
 use crate::output::facts::{Facts, Value, figure, hidden};
@@ -20,7 +20,7 @@ pub(super) struct SiteFacts {
     #[serde(rename = "site")]
     pub(super) name: String,
     pub(super) measured: bool,
-    /// Whether texts are counted compressed, on both sides.
+    /// Whether texts are counted as compressed, in the site and in its trees.
     compressed: bool,
     pub(super) full: Facts,
     /// By level.

@@ -1,4 +1,4 @@
-//! `plimsoll impact SITE...`: what adaptation is worth.
+//! `plimsoll impact SITE...`: how many more visitors adaptation allows.
 
 mod facts;
 mod page;
@@ -16,7 +16,7 @@ use facts::ImpactReport;
 use plimsoll_content::{Costs, Impact, Question, Ratios, ratios, text_ratios};
 use std::path::{Path, PathBuf};
 
-/// A site, and what was found out about it.
+/// A site and its results.
 pub(crate) struct Site {
     pub(crate) name: String,
     pub(crate) impact: Impact,
@@ -24,7 +24,7 @@ pub(crate) struct Site {
     pub(crate) ratios: Vec<(&'static str, Ratios)>,
 }
 
-/// Finds out what adaptation is worth to each site, and prints it.
+/// Finds out and prints how many more visitors adaptation allows for each site.
 pub(crate) fn impact(arguments: &ImpactArguments) -> Result<(), Failure> {
     let interrupt = Interrupt::listen(Signals::block()?)?;
     let file = arguments.report.as_deref().map(|path| NewFile::begin(path, &files(arguments))).transpose()?;
@@ -63,7 +63,7 @@ pub(crate) fn impact(arguments: &ImpactArguments) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The files and folders that are read.
+/// The files and folders that the command reads.
 fn files(arguments: &ImpactArguments) -> Vec<PathBuf> {
     let named = [&arguments.adapted, &arguments.policy.file, &arguments.log, &arguments.costs];
     arguments.sites.iter().chain(named.into_iter().flatten()).cloned().collect()

@@ -1,4 +1,4 @@
-//! The facts of an impact study as a page: tables, which text shows too, and the distribution over sites.
+//! The facts of an impact study as a page: tables, which text output shows too, and the distribution over sites.
 
 use super::Site;
 use super::facts::{ImpactReport, SiteFacts};
@@ -41,7 +41,7 @@ fn lead(site: &Site) -> Vec<Fact> {
     site.ratios.iter().map(fact).collect()
 }
 
-/// A row for each level of each site; the title of the page names a site alone.
+/// A table with a row for each level of each site. A single site is named in the page's title instead.
 fn table(
     title: &str,
     report: &ImpactReport,
@@ -58,7 +58,7 @@ fn table(
     list(title, names, &rows.collect::<Vec<_>>())
 }
 
-/// What the columns mean; in the terminal too.
+/// The meaning of the columns, for the page and the terminal.
 fn terms() -> Section {
     Section::new("What the figures mean")
         .note("objects: files that pages load besides themselves; Emb: objects that a page embeds, in the mean; Emb_min: objects by pages")
@@ -68,7 +68,7 @@ fn terms() -> Section {
         .note("text (CA): the paper's bound, the pages as they are and nothing else; text, lean, light: the levels of `plimsoll adapt`")
 }
 
-/// What the figures of a site rest on.
+/// The assumptions behind the figures of a site.
 fn notes(site: &Site) -> Vec<String> {
     let impact = &site.impact;
     let how = if impact.measured { "measured in its trees" } else { "estimated" };

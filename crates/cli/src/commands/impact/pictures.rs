@@ -1,8 +1,8 @@
 //! Pages and images before and after, side by side.
 //!
-//! Pages are photographed by a Chromium without a window, if one is installed (`CHROMIUM`, else the usual names), while
-//! this program serves the site and its trees from a gateway of its own on loopback. Without one the images themselves
-//! are shown, and a note says what is missing: a report must not depend on a browser.
+//! Pages are photographed by a headless Chromium, if one is installed (`CHROMIUM`, else the usual names), while this program
+//! serves the site and its trees from a gateway of its own on loopback. Without a browser, the images themselves are shown and
+//! a note says what is missing, because a report must not depend on a browser.
 
 use crate::output::failure::Failure;
 use crate::output::json;
@@ -20,19 +20,19 @@ use std::thread;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// Where browsers are.
+/// Where browsers are usually installed.
 const BROWSERS: [&str; 4] =
     ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome", "/snap/bin/chromium"];
-/// The trees, and their names below pictures.
+/// The trees, and the captions of their pictures.
 const TREES: [(&str, &str); 4] =
     [("site", "as it is"), ("light", "light"), ("lean", "lean"), ("text", "text")];
-/// The browser's own time that a page gets before its picture is taken (ms): fade-ins are over then, and fonts are there. It
-/// passes at once where nothing has to be waited for.
+/// The browser's virtual time for a page before its picture is taken (ms): fade-ins are over then, and fonts are loaded.
+/// Virtual time passes at once if there is nothing to wait for.
 const VIRTUAL_TIME: &str = "--virtual-time-budget=10000";
-/// A browser that takes longer for a page is ended.
+/// If the browser takes longer for a page, it is ended.
 const PATIENCE: Duration = Duration::from_secs(40);
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
-/// Larger images are not put into a report.
+/// Larger images are not included in a report.
 const MOST_BYTES: u64 = 2 << 20;
 
 /// The sections with pictures. A failure becomes a remark, because the report must not depend on a browser.
@@ -105,13 +105,13 @@ fn pages(browser: &Path, site: &Path, trees: &Path, examples: &Examples) -> Resu
     Ok(section)
 }
 
-/// The folders, each under a host of its own, so that paths from the root lead where they should.
+/// Serves each folder under a host of its own, so that paths from the root lead where they should.
 fn serve(folders: &[(&str, &str, PathBuf)]) -> Result<Gateway, Failure> {
     let mut text =
         "[gateway]\nlisten = \"127.0.0.1:0\"\nadmin = \"off\"\nthreads = 1\nmode = \"off\"\n".to_owned();
     for (name, _, root) in folders {
         let root = root.canonicalize().unwrap_or_else(|_| root.clone());
-        // A TOML string takes the escapes of a JSON string.
+        // A TOML string has the same escapes as a JSON string.
         let root = json::line(&root.display().to_string());
         text += &format!(
             "[folder.{name}]\nroot = {root}\nindex = [\"index.html\", \"index.htm\"]\n[[site]]\nname = \"{name}\"\n\
@@ -125,10 +125,10 @@ fn serve(folders: &[(&str, &str, PathBuf)]) -> Result<Gateway, Failure> {
         .map_err(|error| Failure::Failed(format!("the report's gateway does not start: {error}")))
 }
 
-/// What stands in a path of an address as it is.
+/// Characters that need no escape in a URL's path.
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'/').remove(b'.').remove(b'_').remove(b'-').remove(b'~');
 
-/// A folder for the browser's own files, gone with this value.
+/// A folder for the browser's own files, removed with this value.
 struct Shots(TempDir);
 
 impl Shots {
@@ -142,7 +142,7 @@ impl Shots {
         let _ = fs::remove_file(&file);
         let mut child = Command::new(browser)
             .args(["--headless", "--disable-gpu", "--hide-scrollbars", "--window-size=900,700"])
-            // Chromium refuses to run as root (as in a container) with its sandbox; this one sees loopback alone.
+            // With its sandbox Chromium refuses to run as root (as in a container); here it loads pages from loopback only.
             .args(["--no-sandbox", "--disable-dev-shm-usage", "--no-first-run", "--timeout=15000"])
             .args([VIRTUAL_TIME, "--force-prefers-reduced-motion", "--run-all-compositor-stages-before-draw"])
             .arg(format!("--user-data-dir={}", self.0.path().join("profile").display()))

@@ -5,7 +5,7 @@ use crate::output::facts::{Facts, Figure, Value, figure, hidden, rounded};
 use crate::output::units::{Unit, rate, size, time};
 use plimsoll_load::profile::{Ended, Fit, Highest, MOST_LATE, Overload, Point};
 
-/// A cost: its figure, the label of which is the symbol, and what it is.
+/// A cost: its figure, whose label is the symbol, and a description.
 pub(crate) struct Cost {
     pub(crate) figure: Figure,
     pub(crate) what: String,
@@ -56,7 +56,7 @@ pub(crate) fn sizes(profiled: &Profiled) -> impl Iterator<Item = (String, Facts,
     sizes.map(|(found, name)| (name.clone(), measured(found, profile.fit.as_ref()), found))
 }
 
-/// The same of the URL that is always rejected.
+/// The same for the URL that is always rejected.
 pub(crate) fn rejecting(profiled: &Profiled) -> Option<(String, Facts, &Highest)> {
     let (found, name) = profiled.profile.rejecting.as_ref().zip(profiled.rejecting.clone())?;
     Some((name, measured(found, None), found))
@@ -135,7 +135,7 @@ pub(crate) fn costs(profiled: &Profiled) -> Vec<Cost> {
     all
 }
 
-/// The cost of a request that fails, in text alone: the overload's facts have it for programs.
+/// The cost of a failed request. Only text has it as a cost, because in JSON the overload's facts have it.
 fn failure(overload: &Overload) -> Cost {
     let Overload { offered, answered, failed, .. } = overload;
     let seen = format!("offered {offered:.0}/s, answered {answered:.0}/s, failed {failed:.0}/s");

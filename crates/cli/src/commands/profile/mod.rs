@@ -1,4 +1,4 @@
-//! `plimsoll profile URL...`: loads a real server to find out what requests cost it.
+//! `plimsoll profile URL...`: loads a real server to find out what its requests cost.
 //!
 //! ```text
 //! urls (may they be loaded?) -> probe (do they answer?) -> plimsoll_load::profile (watch: progress, Ctrl-C)
@@ -28,21 +28,21 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// By default all sizes together take about this time (s).
+/// The default time that all sizes take together (s).
 const ABOUT: f64 = 60.0;
-/// By default one size takes at least and at most these times (s).
+/// The least and the greatest default time of one size (s).
 const EACH: (f64, f64) = (2.0, 10.0);
 /// The load of the last phase, as a multiple of the highest rate.
 const OVERLOAD: f64 = 2.0;
 
-/// What was measured, for every form of output.
+/// The results of the measurement, for every form of output.
 pub(crate) struct Profiled {
     pub(crate) profile: Profile,
     /// The servers' names, for titles.
     pub(crate) servers: String,
     pub(crate) subjects: Vec<String>,
     pub(crate) rejecting: Option<String>,
-    /// A remark where the URL that is to be rejected was answered like a page.
+    /// A remark if the URL that is to be rejected was answered like a page.
     pub(crate) wrong_rejection: Option<String>,
     pub(crate) loopback: bool,
     pub(crate) most_clients: u32,
@@ -84,7 +84,7 @@ pub(crate) fn profile(arguments: &ProfileArguments) -> Result<(), Failure> {
     tell(arguments, files, &mut profiled)
 }
 
-/// The files that get the results, begun before the load: it takes a minute, and a folder may be missing.
+/// The files for the results, opened before the load: the load takes a minute, and a folder may be missing.
 struct ProfileFiles {
     section: Option<NewFile>,
     report: Option<NewFile>,
@@ -130,7 +130,7 @@ fn tell(arguments: &ProfileArguments, files: ProfileFiles, profiled: &mut Profil
     first.map_or(Ok(()), Err)
 }
 
-/// The tables and remarks of the page, the fit as a picture of characters, and the section to paste.
+/// The tables and remarks of the page, the fit as a picture of characters, and the section to paste, as text.
 pub(crate) fn text(profiled: &Profiled) -> String {
     let mut out = text::page(&page::page(profiled)) + "\n";
     if profiled.profile.highest.is_empty() {
@@ -193,7 +193,7 @@ fn not_permitted(plan: &Plan, servers: &str) -> Failure {
     ))
 }
 
-/// What is wrong with a server that did not answer, and what to do.
+/// A sentence about a server that did not answer, and what to do.
 fn no_answer(kind: ErrorKind) -> &'static str {
     match kind {
         ErrorKind::Connect => "it takes no connection; start it, or name another host and port",
@@ -208,7 +208,7 @@ fn no_answer(kind: ErrorKind) -> &'static str {
     }
 }
 
-/// Checks before any load that every URL answers as it should. Returns a remark if the rejection looks like a page.
+/// Before any load, checks that every URL answers as it should. Returns a remark if the rejection looks like a page.
 fn probe(plan: &Plan) -> Result<Option<String>, Failure> {
     let outcomes = plan.probe().map_err(|error| Failure::Input(format!("error: {error}")))?;
     let (mut wrong, mut down) = (Vec::new(), Vec::new());

@@ -1,16 +1,16 @@
-//! Remarks: how a profile ended, and a sentence for each thing that a reader of the figures must know beside them.
+//! Remarks on a profile: how it ended, and a sentence for each thing that a reader of the figures must know.
 
 use super::Profiled;
 use crate::output::units::Unit;
 use plimsoll_load::profile::{Ended, Highest};
 
-/// A client's thread that takes more of a processor than this may be what ended the rise.
+/// If a client's thread takes more of a processor than this, the client may be what limited the rate.
 const BUSY_CLIENT: f64 = 0.85;
-/// A machine that is busier than this may be what ended the rise.
+/// If the machine is busier than this, the machine may be what limited the rate.
 const BUSY_MACHINE: f64 = 0.95;
-/// A client that sends later than this in the open loop sends requests in bunches (s).
+/// If a client in the open loop sends later than this (s), it sends requests in bunches.
 const LATE: f64 = 0.02;
-/// A rate with a greater uncertainty is pointed out, and so is a size that the fit misses by more.
+/// If a rate is less certain than this, or the fit misses a size by more, a remark says so.
 const UNSURE: f64 = 0.05;
 
 /// The reason why a profile ended early; `None` if it ended as planned.
@@ -71,7 +71,7 @@ pub(crate) fn notes(profiled: &Profiled) -> Vec<String> {
     notes
 }
 
-/// The limits of the rates; each is a remark that names all sizes that it concerns.
+/// What limited the rates. Each limit gives one remark that names all sizes that it concerns.
 fn limits(profiled: &Profiled, all: &[(&Highest, &str)]) -> Vec<String> {
     let most = profiled.most_clients;
     let own = |found: &Highest| found.client_cpu.is_some_and(|client| client > BUSY_CLIENT);

@@ -1,4 +1,4 @@
-//! The facts of a profile as a page: tables, which text shows too, and charts.
+//! The facts of a profile as a page: tables, which text output shows too, and charts.
 
 use super::facts::{costs, rejecting, sizes};
 use super::{Profiled, notes, section};
@@ -9,7 +9,7 @@ use plimsoll_report::{Cell, Chart, Column, Fact, Page, Section, Series, Style, T
 const STEPS: usize = 64;
 const KIB: f64 = 1024.0;
 
-/// The page of a report file: that of text, how the profile ended if early, and the section to paste.
+/// The page of a report file: the page that text shows, why the profile ended if it ended early, and the section to paste.
 pub(crate) fn complete(profiled: &Profiled) -> Page {
     let mut page = page(profiled);
     let why = notes::early_end(profiled);

@@ -29,9 +29,9 @@ impl Axis {
     }
 }
 
-/// The picture: `o` is measured, `.` is the fit. There is none for fewer than two sizes that differ.
+/// The picture: `o` is measured, `.` is the fit. `None` if there are fewer than two different sizes.
 pub(crate) fn plot(points: &[Point], fit: &Fit) -> Option<String> {
-    // A logarithmic axis begins at one byte, where an empty body has its place too.
+    // The logarithmic axis begins at one byte, where an empty body is shown too.
     let bytes = |point: &Point| point.bytes.max(1.0);
     let sizes = Axis::over(points.iter().map(bytes), WIDTH);
     let times = points.iter().flat_map(|point| [point.seconds, fit.seconds(point.bytes)]);

@@ -56,7 +56,7 @@ pub(crate) fn must_be_new(file: &Path) -> Result<(), Failure> {
     )))
 }
 
-/// Writes a file that was begun before the load, unless another one took its place meanwhile.
+/// Writes a file that was opened before the load, unless another file took its place meanwhile.
 pub(crate) fn write(file: NewFile, text: &str) -> Result<(), Failure> {
     must_be_new(file.path())?;
     file.fill(text)

@@ -1,4 +1,4 @@
-//! URLs of the command line become servers and paths, and show whether all of them are on this machine.
+//! Splits the URLs of the command line into servers and paths, and finds out whether all servers are on this machine.
 
 use crate::output::failure::Failure;
 use plimsoll_load::Target;
@@ -58,7 +58,7 @@ fn example(urls: &[String]) -> String {
     format!("http://{}/{SIZE}.html", server.unwrap_or("127.0.0.1:8000"))
 }
 
-/// The server with its port, and the path with its query.
+/// Splits a URL into the server with its port, and the path with its query.
 fn parts(url: &str) -> Result<(&str, String), String> {
     let rest = match url.split_once("://") {
         Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => rest,
@@ -90,14 +90,14 @@ fn subject(url: &str) -> Result<Subject, String> {
     let looked_up = with_port.to_socket_addrs().map_err(|error| error.to_string());
     let addresses: Vec<SocketAddr> =
         looked_up.map_err(|error| format!("{url}: cannot look up {server}: {error}"))?.collect();
-    // IPv4 comes first, because there each client has an address of its own.
+    // IPv4 is preferred, because on loopback it gives each client an address of its own.
     let address = addresses.iter().find(|address| address.is_ipv4()).or(addresses.first());
     let address = *address.ok_or_else(|| format!("{url}: {server} has no address"))?;
     let target = Target { host: server.to_owned(), ..Target::new(address) };
     Ok(Subject { name: path.clone(), target, path })
 }
 
-/// The servers, each once, in their order.
+/// The servers, each once, in the order of the command line.
 pub(crate) fn servers<'a>(subjects: impl IntoIterator<Item = &'a Subject>) -> Vec<String> {
     let mut all: Vec<String> = subjects.into_iter().map(|subject| subject.target.host.clone()).collect();
     let mut seen = std::collections::HashSet::new();

@@ -11,10 +11,10 @@ use plimsoll_core::telemetry::Histogram;
 use plimsoll_report::{Block, Chart, Color, Series, Style};
 use plimsoll_sim::{ClassRow, Row, Run};
 
-/// A class with less than this part of the arrivals has no lines of its own.
+/// A class with less than this part of the arrivals gets no lines of its own.
 const SMALL: f64 = 0.001;
 
-/// One value for each row.
+/// A series with one value for each row.
 fn series(name: impl Into<String>, run: &Run, value: impl Fn(&Row) -> f64) -> Series {
     Series::new(name, run.rows.iter().map(|row| (row.from.as_secs_f64(), value(row))))
 }
@@ -38,14 +38,14 @@ fn runs(simulated: &Simulated) -> impl Iterator<Item = (&Run, &Contender)> {
     simulated.runs.iter().zip(&simulated.inputs.contenders)
 }
 
-/// The numbers of the classes that are worth a line.
+/// The numbers of the classes that get a line.
 fn shown(run: &RunFacts) -> Vec<usize> {
     let all: u64 = run.classes.iter().map(|class| class.arrivals).sum();
     let least = (all as f64 * SMALL) as u64;
     run.classes.iter().filter(|class| class.arrivals > least).map(|class| class.number).collect()
 }
 
-/// Utilization in front of each contender, and what the first one's loop did about it.
+/// Utilization with each contender, and what the first contender's loop did about it.
 pub(super) fn load_line(simulated: &Simulated, report: &SimulationReport) -> Vec<Block> {
     let (first, contender) = (&simulated.runs[0], &simulated.inputs.contenders[0]);
     let mut blocks = Vec::new();
@@ -76,7 +76,7 @@ pub(super) fn load_line(simulated: &Simulated, report: &SimulationReport) -> Vec
     blocks
 }
 
-/// The chart of one contender: where there are several it is named after it.
+/// The chart of one contender, named after it if there are several contenders.
 fn titled(chart: Chart, simulated: &Simulated, contender: &Contender) -> Chart {
     if simulated.runs.len() < 2 {
         return chart;
@@ -85,7 +85,7 @@ fn titled(chart: Chart, simulated: &Simulated, contender: &Contender) -> Chart {
     Chart { title, ..chart }
 }
 
-/// One chart alone, or several beside each other at one scale, so that no line hides another.
+/// One chart alone, or several side by side at one scale, so that they can be compared.
 fn beside(mut charts: Vec<Chart>) -> Block {
     match charts.len() {
         1 => Block::Chart(charts.remove(0)),
@@ -93,8 +93,8 @@ fn beside(mut charts: Vec<Chart>) -> Block {
     }
 }
 
-/// All contenders in one chart: what they answered, how long it took on the mean, and what was late of it where a deadline is
-/// promised. A ramp of the load makes these the curves of throughput, of delay and of misses over it.
+/// All contenders in one chart each: the requests answered, the mean response time and, if a deadline is promised, the late
+/// requests. If the load is a ramp, these are the curves of throughput, delay and misses over the load.
 pub(super) fn against_each_other(simulated: &Simulated, report: &SimulationReport) -> Vec<Block> {
     if simulated.runs.len() < 2 {
         return Vec::new();
@@ -133,7 +133,7 @@ pub(super) fn against_each_other(simulated: &Simulated, report: &SimulationRepor
     [answered, took].into_iter().chain((!deadlines.is_empty()).then_some(late)).map(Block::Chart).collect()
 }
 
-/// What became of the requests, one chart beside the other at one scale.
+/// The fate of the requests, in charts side by side at one scale.
 pub(super) fn served(simulated: &Simulated) -> Vec<Block> {
     let levels = runs(simulated).map(|(run, contender)| by_level(run, contender)).collect();
     let all: Vec<Reason> = Reason::ALL
@@ -162,12 +162,12 @@ fn by_level(run: &Run, contender: &Contender) -> Chart {
     chart.series(lost.style(Style::Area).color(Color::Alarm))
 }
 
-/// Whether anything was turned away for this reason.
+/// Whether any request was rejected for this reason.
 fn turned_away(run: &Run, reason: Reason) -> bool {
     run.classes.iter().any(|class| class.reasons[reason as usize] > 0)
 }
 
-/// `all` reasons of every front are in each chart, so that a reason has one colour on the page.
+/// Each chart has `all` reasons of every contender, so that a reason has the same colour in each.
 fn by_reason(run: &Run, contender: &Contender, all: &[Reason]) -> Chart {
     let what = if contender.observes() { "would be turned away" } else { "turned away" };
     let title = format!("{}: {what}, by reason", short(&contender.name));
@@ -198,7 +198,7 @@ pub(super) fn response_times(simulated: &Simulated, report: &SimulationReport) -
     blocks.into()
 }
 
-/// Promised response times: each with its promise as a line, the quotas that hold them, and workers found.
+/// Promised response times: each with its promise as a line, then the quotas that keep them, and the workers found.
 pub(super) fn promised(simulated: &Simulated, report: &SimulationReport) -> Vec<Block> {
     let promised = &report.runs[0].promised;
     let delays: Vec<&DelayFigures> = promised.delays.iter().filter(|delay| delay.requests > 0).collect();
@@ -209,8 +209,8 @@ pub(super) fn promised(simulated: &Simulated, report: &SimulationReport) -> Vec<
     charts.into_iter().map(Block::Chart).collect()
 }
 
-/// The mean, or the percentile, that was promised. Each contender has a chart at its own scale, so that the promise shows
-/// in each; another configuration's class is found by its name.
+/// The promised mean or percentile. Each contender has a chart at its own scale, so that the promise shows in each; a class of
+/// another configuration is found by its name.
 fn delay_charts(simulated: &Simulated, delay: &DelayFigures) -> Vec<Chart> {
     let what = delay.delay.percentile.map_or("mean".to_owned(), |p| format!("{p} % take at most"));
     let charts = runs(simulated).filter_map(|(run, contender)| {
@@ -236,7 +236,7 @@ fn delay_charts(simulated: &Simulated, delay: &DelayFigures) -> Vec<Chart> {
     charts.collect()
 }
 
-/// Means over their ratios: one line where the ratio is kept.
+/// Mean response times divided by their ratios: the lines coincide if the ratio is kept.
 fn ratio_chart(simulated: &Simulated, ratio: &RatioFigures) -> Chart {
     let chart = Chart::over_time(format!("Response times over their ratio, {}", ratio.site), "ms")
         .text("Means divided by the class's number of the ratio: where the ratio is kept they lie on each other.")
@@ -258,7 +258,7 @@ fn quotas(simulated: &Simulated, delays: &[&DelayFigures]) -> Chart {
     })
 }
 
-/// The workers found of each server whose workers are looked for, and how many it has.
+/// For each server whose workers are searched for, the number found and the true number.
 fn workers(simulated: &Simulated) -> Vec<Chart> {
     let contender = &simulated.inputs.contenders[0];
     let plants =

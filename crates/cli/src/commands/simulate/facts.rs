@@ -1,4 +1,4 @@
-//! The facts of a simulation, by the plants' own busy time and the clients' own clocks.
+//! The facts of a simulation, from the plants' own busy time and the clients' own clocks.
 //!
 //! [`SimulationReport`] is the JSON; `page.rs` makes the same facts into tables and adds charts.
 
@@ -18,15 +18,15 @@ use serde::Serialize;
 
 #[derive(Serialize)]
 pub(crate) struct SimulationReport {
-    /// What no file says, a sentence each: the first that a reader must know.
+    /// Assumptions that no file states, one sentence each. Readers must know them first.
     pub(crate) assumptions: Vec<String>,
     pub(crate) arrivals: String,
     pub(crate) seed: u64,
-    /// How many requests came, a second.
+    /// The rates of arrivals.
     pub(crate) offered: Facts,
     pub(crate) runs: Vec<RunFacts>,
     logs: Vec<Facts>,
-    /// The types that the configuration found, as its sections to paste.
+    /// The types that the engine found for the configuration, as sections to paste.
     pub(crate) found_types: Option<String>,
     pub(crate) notes: Vec<String>,
 }
@@ -46,13 +46,13 @@ pub(crate) struct RunFacts {
     pub(crate) levels: Facts,
     pub(crate) classes: Vec<ClassFacts>,
     most_affected_paths: Vec<Facts>,
-    /// Control periods, or several of a long run together.
+    /// The control periods; in a long run, several to a row.
     periods: Vec<Facts>,
     #[serde(skip)]
     pub(crate) promised: KeptPromises,
 }
 
-/// The facts of a class that requests belonged to.
+/// The facts of a class that had requests.
 #[derive(Serialize)]
 pub(crate) struct ClassFacts {
     /// `site` or `site/class`.
@@ -89,15 +89,15 @@ impl SimulationReport {
     }
 }
 
-/// The rates at which requests came: the mean, and those of the busiest minute and second.
+/// The arrival rates: the mean, and those of the busiest minute and second.
 fn offered(run: &Run) -> Facts {
-    // Less than a second shows no rate.
+    // If arrivals lasted for less than a second, the rate is taken over a second.
     let seconds = run.offered_until.as_secs_f64().max(1.0);
     let rate = |count: u64, seconds: f64| {
         let rate = count as f64 / seconds.max(f64::MIN_POSITIVE);
         Value::Number((rate * 10.0).round() / 10.0, Unit::Plain(1))
     };
-    // What was offered for less than a minute has no busiest one.
+    // If arrivals lasted for less than a minute, there is no busiest minute.
     let minute =
         (seconds >= 60.0).then(|| figure("busiest_minute", "busiest minute", rate(run.peaks.minute, 60.0)));
     let mean = figure("mean", "mean", rate(run.requests, seconds));
@@ -165,8 +165,8 @@ pub(crate) fn classes(promises: &Promises) -> Vec<(String, usize)> {
     all
 }
 
-/// What became of the requests of a row, of which `full` were served at the highest level. In observe mode the figures
-/// also say what would have become of them.
+/// The fate of the requests of a row; `full` of them were served at the highest level. In observe mode the figures also say
+/// what would have become of them.
 fn share(row: &ClassRow, full: u64, observes: bool) -> Facts {
     let failed = row.ended(Outcome::Failed);
     let abandoned = row.ended(Outcome::Abandoned) + row.reasons[Reason::ClientLeft as usize];
@@ -304,11 +304,11 @@ fn period(row: &Row, names: &[(String, usize)]) -> Facts {
     ])
 }
 
-/// A service level by its name, and where its requests are counted. The number of a level says nothing across sites: the
-/// highest level of one site may have the number of another's lowest.
+/// A service level by its name, and where its requests are counted. Level numbers cannot be compared across sites: the highest
+/// level of one site may have the number of another's lowest.
 pub(crate) struct NamedLevel {
     pub(crate) name: String,
-    /// The numbers of a class and of the level in it.
+    /// The class's number and the level's number in the class.
     counted: Vec<(usize, usize)>,
 }
 

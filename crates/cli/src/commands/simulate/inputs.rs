@@ -1,4 +1,4 @@
-//! The command line's files become contenders, which meet the same arrivals at the same servers.
+//! Turns the command line's files into contenders, which meet the same arrivals at the same servers.
 
 use super::{agent, logs};
 use crate::args::SimulateArguments;
@@ -14,22 +14,22 @@ use plimsoll_sim::front::Comparator;
 use plimsoll_sim::workload::{Arrivals, Content, Input, Replay, Workload};
 use std::path::{Path, PathBuf};
 
-/// The name of the gateway without a configuration.
+/// The contender's name if no configuration is given.
 const DEFAULT: &str = "plimsoll";
-/// What is assumed then.
+/// The assumption if no configuration is given.
 const NO_FILE: &str = "no configuration is given: one site with the levels `light` and `full`, before a server that works on 8 \
                        requests at once";
 
 pub(crate) struct Inputs {
-    /// What arrives, for titles: `access.log`, `step.toml`.
+    /// The name of the arrivals, for titles: `access.log`, `step.toml`.
     pub(crate) arrivals: String,
-    /// The configuration first, then what it is compared with.
+    /// The configuration first, then the contenders that it is compared with.
     pub(crate) contenders: Vec<Contender>,
     /// Assumptions that no file states, a sentence each.
     pub(crate) assumptions: Vec<String>,
     /// The files that are read.
     pub(crate) files: Vec<PathBuf>,
-    /// Plants whose service times no file states, so that each line of the log must bring one.
+    /// Plants whose service times no file states, so that each line of the log must have one.
     pub(crate) untimed: Vec<UntimedPlant>,
 }
 
@@ -37,25 +37,25 @@ pub(crate) struct Inputs {
 pub(crate) struct Contender {
     /// The name that the user typed.
     pub(crate) name: String,
-    /// `None` for a configuration; an agent's file is one too.
+    /// The comparator, also for an agent's file; `None` for a configuration.
     pub(crate) comparator: Option<Comparator>,
     pub(crate) promises: Promises,
     pub(crate) workload: Workload,
-    /// By class: whether its requests must bring their own service times.
+    /// For each class, whether its requests must bring their own service times.
     pub(crate) needs_times: Vec<bool>,
-    /// What a gateway with this configuration has learned of how rates go on.
+    /// The rate forecasts that a gateway with this configuration has learned.
     pub(crate) forecasts: RateForecasts,
-    /// Where such a gateway keeps what this run reads: its `state`, its `rate_forecast`.
+    /// The files in which such a gateway keeps what this run reads: its `state`, its `rate_forecast`.
     kept: Vec<PathBuf>,
 }
 
 impl Contender {
-    /// Whether it only decides, and lets every request pass.
+    /// Whether the contender is in observe mode: it decides, but lets every request pass.
     pub(crate) fn observes(&self) -> bool {
         self.comparator.is_none() && self.promises.control.mode == Mode::Observe
     }
 
-    /// Something else in front of the same servers.
+    /// A comparator in front of the same servers.
     fn against(&self, name: &str, comparator: Comparator) -> Contender {
         Contender {
             name: name.to_owned(),
@@ -120,17 +120,17 @@ pub(crate) fn read(arguments: &SimulateArguments, interrupt: &Interrupt) -> Resu
     Ok(Inputs { arrivals: arrivals(arguments), contenders, assumptions, files, untimed })
 }
 
-/// What stands in front of the servers first.
+/// The first contender.
 struct FirstContender {
     promises: Promises,
     comparator: Option<Comparator>,
     forecasts: RateForecasts,
-    /// By plant: how its number of workers is known, where the configuration leaves it to be found.
+    /// For each plant whose number of workers the configuration does not state, how the number is known.
     known_workers: Vec<Option<String>>,
     kept: Vec<PathBuf>,
 }
 
-/// The configuration, the agent's file, or what is taken where there is neither.
+/// The contender of the configuration or of the agent's file; if neither is given, the default one.
 fn first(arguments: &SimulateArguments) -> Result<FirstContender, Failure> {
     let of = |promises, comparator| FirstContender {
         promises,
@@ -158,8 +158,8 @@ fn first(arguments: &SimulateArguments) -> Result<FirstContender, Failure> {
     Ok(FirstContender { forecasts, known_workers, kept, ..of(configuration.promises, None) })
 }
 
-/// Takes the numbers of workers that the gateway has found for which this runs, or an earlier run of the configuration: how
-/// each is known, by plant.
+/// Sets the numbers of workers that a running gateway or an earlier run of the configuration has found. Returns for each plant
+/// how its number is known.
 fn know_workers(
     configuration: &mut Configuration,
     known: &KnownState,
@@ -187,7 +187,7 @@ fn know_workers(
     plants.collect()
 }
 
-/// The files that the command line names, and those that a configuration, a workload or a comparator reads.
+/// The files that the command line names, and those that a configuration, a workload or a comparator names.
 fn files(arguments: &SimulateArguments, contenders: &[Contender]) -> Vec<PathBuf> {
     let named = [&arguments.file, &arguments.log, &arguments.workload].into_iter().flatten().cloned();
     let others = arguments.against.iter().map(PathBuf::from);
@@ -219,7 +219,7 @@ fn stream_inputs(workload: &Workload) -> impl Iterator<Item = &Input> {
 pub(super) fn read_once(workload: &Workload) -> Option<String> {
     stream_inputs(workload).find_map(|input| match input {
         Input::File(path) if path == Path::new("-") => Some("standard input".to_owned()),
-        // A file that is missing is reported where it is opened.
+        // A missing file is reported when it is opened.
         Input::File(path) if std::fs::metadata(path).is_ok_and(|of| !of.is_file() && !of.is_dir()) => {
             Some(path.display().to_string())
         }
@@ -254,7 +254,7 @@ fn configured(
             first.name
         )));
     }
-    // Both begin to search for the workers at the same number.
+    // Both begin the search for workers at the same number.
     for (own, first) in promises.plants.iter_mut().zip(&first.promises.plants) {
         if let (Some(bounds), Some(_)) = (own.find_workers, first.find_workers) {
             own.workers = first.workers.clamp(bounds.least, bounds.most);
@@ -274,13 +274,14 @@ fn configured(
     })
 }
 
-/// What the file of `rate_forecast` keeps. It is only read: a simulation is not what the gateway lives through.
+/// The learned rate forecasts in the file of `rate_forecast`. The file is only read: the gateway must not learn from a
+/// simulation.
 fn learned(configuration: &Configuration) -> Result<RateForecasts, Failure> {
     let read = configuration.gateway.rate_forecast.as_deref().map(forecast_file::read);
     Ok(read.transpose()?.unwrap_or_default())
 }
 
-/// By class: whether no file states the service times of its plant.
+/// For each class, whether no file states the service times of its plant.
 fn needs_times(promises: &Promises, untimed: &[UntimedPlant]) -> Vec<bool> {
     let needs = |plant: usize| untimed.iter().any(|one| one.plant == plant);
     // A site has its own classes, `default` and `exempt`.

@@ -1,4 +1,4 @@
-//! How the log of the command line is read: in which order, and which of its times count.
+//! How the log of the command line is read: in which order, and which of its times are used.
 //!
 //! | what the files and options say of a request's time | its line's time is |
 //! |---|---|
@@ -6,11 +6,11 @@
 //! | `--capacity` | what it weighs beside the others: their mean takes what the capacity says |
 //! | `costs`, a workload's `service` | what it takes if it is the server's own; else it is not used |
 //!
-//! A mean must be known before the first request, so the log is read twice then, which standard input cannot be: there each
-//! request takes as much as the others.
+//! If times weigh requests, their mean must be known before the first request, so the log is read twice. Standard input cannot
+//! be read twice: there each request costs as much as the others.
 //!
-//! In the gateway's own log a time is that of the level that was served. What a level on another upstream takes beside the
-//! highest one is learned from the lines of both, because no cost in a file says it of servers that differ.
+//! A time in the gateway's own log is that of the level that was served. If a level is on another upstream than the highest
+//! one, their ratio is learned from the lines of both, because a cost in a file says nothing about two different servers.
 
 use super::watch::PATIENCE;
 use crate::args::SimulateArguments;
@@ -26,10 +26,10 @@ use plimsoll_sim::{LogNotes, LoggedTimes, Run, logged_times};
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
-/// The part of the lines that must have a time, so that times weigh requests.
+/// The part of the lines that must have a time before times weigh requests.
 const NEARLY_ALL: f64 = 0.9;
 
-/// Sets how the log is read, and lets the servers take the capacity that is assumed.
+/// Sets how the log is read, and gives the servers the assumed capacity.
 pub(super) fn settle(
     arguments: &SimulateArguments,
     promises: &Promises,
@@ -45,7 +45,7 @@ pub(super) fn settle(
     let mut options = LogOptions { sort: arguments.sort, times, weigh_by: None, levels };
     if let Some(rate) = arguments.capacity {
         if parsed.untimed.is_empty() {
-            // In the background another program asks, and the field of its page has this name.
+            // In the background another program asks, and its page calls the option `capacity`.
             let name = if arguments.background { "capacity" } else { "--capacity" };
             return Err(Failure::Input(format!(
                 "error: `{name}` says again what the files say: what a request takes of the server\n  help: leave it out, or the \
@@ -79,7 +79,7 @@ pub(super) fn settle(
     Ok(())
 }
 
-/// What is assumed where no times weigh the requests.
+/// The assumption if no times weigh the requests.
 fn equal_shares(arguments: &SimulateArguments, learned: &LoggedTimes) -> Result<String, Failure> {
     let equal = "each request costs it as much as the others on the mean";
     Ok(match (&arguments.time_field, learned.lines) {
@@ -98,8 +98,8 @@ fn equal_shares(arguments: &SimulateArguments, learned: &LoggedTimes) -> Result<
     })
 }
 
-/// What the times of the log show; nothing where there is none that can be read twice. A run that follows an interrupt ends at
-/// once.
+/// What the times of the log tell; nothing if there is no log, or if it cannot be read twice. If the user has interrupted
+/// already, reading ends at once.
 fn learn(
     parsed: &ParsedWorkload,
     options: &LogOptions,
@@ -121,7 +121,7 @@ fn learn(
     Ok(learned.map_err(|error| source::unreadable(&error))?.unwrap_or_default())
 }
 
-/// Lets each level on another upstream than its site's highest take what the lines of both levels show.
+/// For each level on another upstream than its site's highest, sets the cost that the lines of both levels show.
 fn learn_levels(
     promises: &Promises,
     parsed: &mut ParsedWorkload,
@@ -151,7 +151,7 @@ fn learn_levels(
     Ok(())
 }
 
-/// What each level takes, by the names that the gateway's own log has for it.
+/// The relative costs of all levels, with the names that the gateway's own log uses.
 fn levels(promises: &Promises, versions: &[Vec<Version>]) -> Vec<LoggedLevel> {
     let sites = promises.sites.iter().zip(versions);
     let levels = sites.flat_map(|(site, versions)| {
@@ -198,7 +198,7 @@ fn no_such_field(wanted: &FieldPlace, lines: u64, known: &BTreeSet<String>) -> F
     ))
 }
 
-/// What is assumed of a log's times, once it was read.
+/// The assumption about a log's times, known once the log was read.
 pub(super) fn assumption(name: &str, notes: &LogNotes, options: &LogOptions) -> Option<String> {
     let field = notes.times.as_ref().filter(|_| options.weigh_by.is_none())?;
     let mut takes = format!("a request takes of the server what its line in {name} says: {field}");

@@ -1,4 +1,4 @@
-//! `plimsoll simulate [FILE]`: the configuration in virtual time, and what would have become of requests.
+//! `plimsoll simulate [FILE]`: runs the configuration in virtual time, and reports what would have become of requests.
 //!
 //! ```text
 //! inputs (files -> contenders, workload) -> run each (watch: progress, Ctrl-C, trace)
@@ -52,7 +52,7 @@ pub(crate) fn simulate(arguments: &SimulateArguments) -> Result<(), Failure> {
         let outputs = Outputs { interrupt: &interrupt, trace: trace.as_mut(), lines: lines.as_mut() };
         let run = run_one(&inputs, number, seed, outputs)?;
         let complete = run.complete;
-        // Beside a gateway the log is its own, and another program asks, which has no option to sort it.
+        // Beside a gateway the log is the gateway's own, and the program that asks has no option to sort it.
         if complete && !arguments.background {
             in_order(&inputs, &run)?;
         }
@@ -86,7 +86,7 @@ fn in_order(inputs: &Inputs, run: &Run) -> Result<(), Failure> {
     )))
 }
 
-/// Refuses a run of which nothing can be reported, because no request is for a site of the configuration.
+/// Refuses a run whose figures would be empty, because no request is for a site of the configuration.
 fn anything_simulated(arguments: &SimulateArguments, inputs: &Inputs, runs: &[Run]) -> Result<(), Failure> {
     let run = &runs[0];
     let Some(host) = run.unmatched_host.as_ref().filter(|_| run.complete && run.requests == run.unmatched)
@@ -97,7 +97,7 @@ fn anything_simulated(arguments: &SimulateArguments, inputs: &Inputs, runs: &[Ru
     let hosts: Vec<&str> =
         contender.promises.sites.iter().flat_map(|site| &site.hosts).map(String::as_str).collect();
     let (what, help) = if host.is_empty() {
-        // In the background another program asks, which has no options of this command line.
+        // In the background another program asks, which does not know the options of this command line.
         let help = match arguments.background {
             true => "`host` says which one they are for",
             false => "write `--host` and the one that they are for",
@@ -118,7 +118,7 @@ fn anything_simulated(arguments: &SimulateArguments, inputs: &Inputs, runs: &[Ru
     )))
 }
 
-/// The files of the report and the trace, begun.
+/// Opens the files of the report and the trace.
 fn outputs(
     arguments: &SimulateArguments,
     inputs: &Inputs,
@@ -153,7 +153,7 @@ fn run_one(inputs: &Inputs, number: usize, seed: u64, outputs: Outputs<'_>) -> R
         let [untimed, ..] = inputs.untimed.as_slice() else {
             unreachable!("only plants without times are watched")
         };
-        // In the background another program asks, which has no options of this command line.
+        // In the background another program asks, which does not know the options of this command line.
         let help = match asked {
             true => "`capacity` lets the server take so many requests a second",
             false => {

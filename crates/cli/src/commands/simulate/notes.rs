@@ -1,4 +1,4 @@
-//! Remarks: a sentence for each thing that a reader of the figures must know beside them.
+//! Remarks: a sentence for each thing that a reader of the figures must know.
 
 use super::Simulated;
 use super::inputs::Contender;
@@ -24,7 +24,7 @@ pub(crate) fn notes(simulated: &Simulated) -> Vec<String> {
             grouped(runs[0].unmatched)
         ));
     }
-    // Each contender has its own number, because a client that is answered does not come again.
+    // Contenders have different numbers of retries, because a client that is answered does not retry.
     for (run, contender) in runs.iter().zip(&inputs.contenders).filter(|(run, _)| run.retries > 0) {
         let before = if runs.len() > 1 { format!("{}: ", short(&contender.name)) } else { String::new() };
         all.push(format!("{before}{} requests are of clients that tried again", grouped(run.retries)));
@@ -74,7 +74,7 @@ fn log_notes(name: &str, notes: &LogNotes, all: &mut Vec<String>) {
     }
 }
 
-/// What the end of the run left out of a log, and what takes it in.
+/// A sentence about the part of a log that the end of the run left out, and how to include it.
 fn left_out(left: LeftOut) -> String {
     let (requests, last) = (grouped(left.requests), left.last.ceil());
     match left.is_all {
@@ -89,7 +89,7 @@ fn left_out(left: LeftOut) -> String {
     }
 }
 
-/// What is to be known of the times that a log has.
+/// Remarks on the times in a log.
 fn time_notes(notes: &LogNotes) -> impl Iterator<Item = String> {
     let (timed, zero) = notes.timed;
     let untimed = (timed > 0 && timed < notes.requests).then(|| {
@@ -115,7 +115,7 @@ fn time_notes(notes: &LogNotes) -> impl Iterator<Item = String> {
     [untimed, zero, odd].into_iter().flatten()
 }
 
-/// What is to be known of a log that the gateway itself wrote.
+/// Remarks on a log that the gateway itself wrote.
 fn own_log_notes(notes: &LogNotes) -> impl Iterator<Item = String> {
     let (_, unserved) = notes.own;
     let unserved = (unserved > 0).then(|| {
@@ -143,7 +143,7 @@ fn own_log_notes(notes: &LogNotes) -> impl Iterator<Item = String> {
     [unserved, untimed, no_load].into_iter().flatten()
 }
 
-/// The types whose requests cost too differently for a deadline.
+/// Remarks on types whose costs vary too much for a deadline.
 fn costs_that_differ(run: &Run) -> impl Iterator<Item = String> + '_ {
     let sites = run.status.iter().flat_map(|status| status.sites.iter().map(move |site| (status, site)));
     sites.flat_map(|(status, site)| {
@@ -153,7 +153,7 @@ fn costs_that_differ(run: &Run) -> impl Iterator<Item = String> + '_ {
     })
 }
 
-/// The number of workers that each plant truly has and the number that was found, where workers are looked for.
+/// For each plant whose workers are searched for, the true number of workers and the number found.
 fn found_workers(run: &Run, contender: &Contender) -> Vec<String> {
     let plants =
         contender.promises.plants.iter().enumerate().filter(|(_, plant)| plant.find_workers.is_some());

@@ -1,4 +1,4 @@
-//! The facts of a simulation as a page: tables, which text shows too, and charts.
+//! The facts of a simulation as a page: tables, which text output shows too, and charts.
 
 use super::facts::{RunFacts, SimulationReport};
 use super::{Simulated, charts, promises};
@@ -6,13 +6,13 @@ use crate::output::facts::{Facts, Figure, compare, list};
 use crate::output::units::{grouped, short, span};
 use plimsoll_report::{Block, Cell, Column, Fact, Page, Section, Table};
 
-/// Paths on the page, and in text.
+/// The most paths that the page shows, and that text shows.
 const PATHS: [usize; 2] = [25, 8];
 
 pub(crate) fn page(simulated: &Simulated, report: &SimulationReport) -> Page {
     let Simulated { inputs, runs, .. } = simulated;
     let mut tiles: Vec<_> = report.runs.iter().map(tiles).collect();
-    // Where several are compared the table comes first, and each has its own tiles below it.
+    // If several contenders are compared, the table comes first, and each has its own tiles below it.
     let lead = if tiles.len() == 1 { tiles.remove(0) } else { Vec::new() };
     let named = report.runs.iter().zip(tiles).map(|(run, tiles)| Block::Tiles(short(&run.name), tiles));
     let contenders = report.runs.iter().map(|run| &run.promised).zip(&inputs.contenders);
@@ -58,13 +58,13 @@ pub(crate) fn page(simulated: &Simulated, report: &SimulationReport) -> Page {
     }
 }
 
-/// The few figures that answer the question, of one run.
+/// The main figures of one run.
 fn tiles(run: &RunFacts) -> Vec<Fact> {
     let figures = run.upstreams.iter().chain([&run.total]).flat_map(Facts::tiles);
     figures.chain(run.promised.tiles()).collect()
 }
 
-/// The types that the configuration found, to be put into its sites.
+/// The types that the engine found, to be pasted into the configuration's sites.
 fn to_paste(report: &SimulationReport) -> Table {
     let title = "types that were found, to paste below their [[site]]";
     let table = Table::new("To paste", [Column::code(title)]);
@@ -102,7 +102,7 @@ fn classes(report: &SimulationReport) -> Table {
     list("By class", names, &rows.collect::<Vec<_>>())
 }
 
-/// The paths that suffered most under the first contender.
+/// The paths with the most degraded and rejected requests under the first contender.
 fn paths(simulated: &Simulated) -> Table {
     let top = &simulated.runs[0].top;
     let name = "less than full quality most often";

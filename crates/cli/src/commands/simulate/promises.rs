@@ -1,8 +1,8 @@
-//! Promised response times beside what clients saw: from the histograms of a run, not from what the loops say of
-//! themselves. Beside them stands for how much of the time the status calls a promise missed, or a ratio infeasible.
+//! Compares promised response times with what clients saw: from the histograms of a run, not from what the loops report. Beside
+//! them stands the part of the time in which the status calls a promise missed, or a ratio infeasible.
 //!
-//! Under a percentile a request that was dropped while it waited counts as late. A response is in time up to the edge of
-//! its histogram's bucket, which is about one percent wide.
+//! Under a percentile, a request that was dropped while it waited counts as late. A response counts as in time up to the upper
+//! edge of the histogram's bucket that holds the target; buckets are about one percent wide.
 
 use super::facts::classes;
 use super::inputs::Contender;
@@ -26,7 +26,7 @@ pub(crate) struct DelayFigures {
     /// The part of these requests that took longer than promised.
     pub(crate) late: f64,
     pub(crate) mean: Duration,
-    /// The part of the time in which the status says missed; `None` for a comparator.
+    /// The part of the time in which the status calls the promise missed; `None` for a comparator.
     pub(crate) missed: Option<f64>,
 }
 
@@ -35,7 +35,7 @@ pub(crate) struct DeadlineFigures {
     pub(crate) name: String,
     class: usize,
     pub(crate) deadline: Duration,
-    /// How many of a hundred admitted requests were promised to keep it.
+    /// The promised percentage of admitted requests that are in time.
     in_time: f64,
     /// Requests that were answered, or dropped after they were admitted.
     admitted: u64,
@@ -43,11 +43,11 @@ pub(crate) struct DeadlineFigures {
     missed: u64,
 }
 
-/// The classes of a site that have a ratio, and what became of it.
+/// A site's classes that have a ratio, and how far the ratio was kept.
 pub(crate) struct RatioFigures {
     pub(crate) site: String,
     pub(crate) members: Vec<Member>,
-    /// The part of the time in which the status says infeasible; `None` for a comparator.
+    /// The part of the time in which the status calls the ratio infeasible; `None` for a comparator.
     pub(crate) infeasible: Option<f64>,
 }
 
@@ -92,13 +92,13 @@ impl KeptPromises {
                 let infeasible = held.map(|held| held.infeasible);
                 all.ratios.push(RatioFigures { site: site.name.clone(), members, infeasible });
             }
-            // `default` and `exempt` come after a site's own.
+            // `default` and `exempt` come after a site's own classes.
             first += site.classes.len() + 2;
         }
         all
     }
 
-    /// The promise to a class beside its figures; `None` if nothing was promised.
+    /// The promise to a class and its figures; `None` if nothing was promised.
     pub(crate) fn of_class(&self, class: usize, row: &ClassRow) -> Option<Facts> {
         let delay = self.delays.iter().find(|one| one.class == class);
         let ratio =
@@ -120,7 +120,7 @@ impl KeptPromises {
         ]))
     }
 
-    /// Each promise, and what became of it.
+    /// Each promise, and how far it was kept.
     fn judged(&self) -> Vec<Judged> {
         let delays = self.delays.iter().filter(|one| one.requests > 0).map(|one| Judged {
             name: one.name.clone(),
@@ -161,23 +161,23 @@ impl KeptPromises {
     }
 }
 
-/// A promise and what became of it, in words.
+/// A promise and how far it was kept, in words.
 struct Judged {
     /// The class or site.
     name: String,
-    /// What was promised to it.
+    /// The kind of the promise.
     what: String,
     promise: String,
-    /// What clients saw.
+    /// The response times that clients saw.
     reached: String,
     verdict: Verdict,
     /// For how much of the time the status called the promise missed or infeasible.
     status: String,
-    /// Whether a request was admitted under it; without one there is no row in the table.
+    /// Whether any request came under the promise; without one there is no row in the table.
     has_requests: bool,
 }
 
-/// All promises and what became of them, in front of each of these.
+/// A table of all promises and how far they were kept, for each of these contenders.
 pub(crate) fn table<'a>(all: impl Iterator<Item = (&'a KeptPromises, &'a Contender)>) -> Table {
     let columns = ["promised", "response times", "in front", "reached", "the status said"];
     let table = Table::new("Promised response times", columns.map(Column::text));
@@ -207,7 +207,7 @@ fn kept(name: String, class: usize, delay: Delay, row: &ClassRow) -> DelayFigure
     }
 }
 
-/// How many were answered late or dropped, of how many that were admitted.
+/// How many admitted requests were answered late or dropped, and how many were admitted.
 pub(super) fn deadline(row: &ClassRow, deadline: Duration) -> (u64, u64) {
     let dropped = [Reason::Late, Reason::WaitTimeout].map(|reason| row.reasons[reason as usize]);
     let admitted = row.response.count() + dropped.iter().sum::<u64>();
@@ -251,7 +251,7 @@ fn within(response: &Histogram, target: Duration) -> u64 {
 }
 
 impl DelayFigures {
-    /// What clients saw of the promise.
+    /// The response times that clients saw, in words.
     fn reached(&self) -> String {
         match self.delay.percentile {
             _ if self.requests == 0 => "-".to_owned(),
@@ -260,7 +260,7 @@ impl DelayFigures {
         }
     }
 
-    /// A promise is broken where the status would call it missed; between the promise and that bound there is no verdict.
+    /// A promise is broken if the status would call it missed; between the promise and that bound there is no verdict.
     fn verdict(&self) -> Verdict {
         let (is, promised, missed) = match self.delay.percentile {
             Some(percentile) => (self.late, 1.0 - percentile / 100.0, Delay::MISSED_SHARE),
@@ -275,7 +275,7 @@ impl DelayFigures {
 }
 
 impl RatioFigures {
-    /// `1 : 1.97`, in units of the first class; a class without requests shows a dash.
+    /// Such as `1 : 1.97`, in units of the first class; a class without requests shows a dash.
     fn reached(&self) -> String {
         let unit = self.members[0].mean.as_secs_f64() / self.members[0].delta;
         let times = self.members.iter().map(|member| {

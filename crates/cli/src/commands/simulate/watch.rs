@@ -1,4 +1,4 @@
-//! Watching a run: a progress bar, Ctrl-C, and the trace, which has every decision as JSON lines.
+//! Watches a run: a progress bar, Ctrl-C, and the trace, which has every decision as JSON lines.
 
 use super::inputs::Contender;
 use crate::output::facts::{Facts, hidden};
@@ -14,27 +14,27 @@ use std::io::{self, BufWriter, Write};
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
-/// Where a run shows itself while it goes on, and what ends it before its end.
+/// Where a run shows its progress, and what can end it early.
 pub(crate) struct Outputs<'a> {
     pub(crate) interrupt: &'a Interrupt,
     pub(crate) trace: Option<&'a mut Trace>,
-    /// In the background, for the program that started this one.
+    /// Lines of progress for the program that started this one; `None` in the foreground.
     pub(crate) lines: Option<&'a mut ProgressLines>,
 }
 
 pub(crate) struct RunWatcher<'a> {
     name: String,
-    /// The number of this run, and of all runs.
+    /// The number of this run, and the number of all runs.
     part: (usize, usize),
     needs_times: Vec<bool>,
     outputs: Outputs<'a>,
     started: Instant,
     bar: ProgressLine,
-    /// The first request that came without the service time that it had to bring.
+    /// The first request that came without a service time although it needed one.
     pub(crate) untimed: Option<String>,
 }
 
-/// A run that takes less shows no bar.
+/// If a run takes less than this, no bar is shown.
 pub(super) const PATIENCE: Duration = Duration::from_secs(1);
 
 impl<'a> RunWatcher<'a> {
@@ -47,7 +47,7 @@ impl<'a> RunWatcher<'a> {
         RunWatcher { name, part, needs_times, outputs, started, bar, untimed: None }
     }
 
-    /// Shows how far it is; whether anybody still wants to know.
+    /// Shows the progress; false if the user, or the program that reads it, wants no more.
     fn show(&mut self, progress: &Progress) -> bool {
         let (name, part, started) = (&self.name, self.part, self.started);
         let text = || {
@@ -140,7 +140,7 @@ impl Trace {
         self.result = writeln!(self.file, "{}", json::line(&Facts(line)));
     }
 
-    /// Writes what is left, and fails if anything could not be written.
+    /// Writes the rest of the trace, and fails if any of it could not be written.
     pub(crate) fn finish(mut self) -> Result<(), Failure> {
         let result = self.result.and_then(|()| self.file.flush());
         result.map_err(|error| Failure::not_written(self.file.get_ref().path(), &error))?;

@@ -1,5 +1,5 @@
-//! `plimsoll top`: a running gateway in the terminal, or a controller. It reads `/status` and `/events` of the admin listener,
-//! as anybody may, and has no other knowledge of it; the sentences are its own.
+//! `plimsoll top`: shows a running gateway or controller in the terminal. It reads `/status` and `/events` of the admin
+//! listener, as any client may, and uses nothing else; the sentences are its own.
 
 mod seen;
 mod view;
@@ -23,14 +23,14 @@ use view::TopView;
 
 /// How often the gateway is asked.
 const EACH: Duration = Duration::from_secs(1);
-/// How long it may take to answer.
+/// How long the gateway may take to answer.
 const PATIENCE: Duration = Duration::from_secs(3);
 /// A key or a signal is noticed within this time.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 pub(crate) fn top(arguments: &TopArguments) -> Result<(), Failure> {
     let desk = desk(arguments)?;
-    // The first answer shows whether it is a gateway at all.
+    // The first answer shows whether a gateway listens there at all.
     let first = ask(&desk).map_err(|what| not_answered(&desk.address, &what))?;
     let mut view = TopView::new(desk.address.clone(), has_colours());
     view.take(Ok(first));
@@ -120,7 +120,7 @@ struct AdminDesk {
     token: Option<String>,
 }
 
-/// The listener that is meant: that of a configuration, with its token, or the one that was written.
+/// The admin listener to ask: that of a configuration, with its token, or the address on the command line.
 fn desk(arguments: &TopArguments) -> Result<AdminDesk, Failure> {
     let gateway = &arguments.gateway;
     let path = Path::new(gateway);
@@ -165,7 +165,7 @@ fn written_address(gateway: &str) -> Result<String, Failure> {
     }
 }
 
-/// An address that listens for all is asked at loopback.
+/// If a listener has an unspecified address such as `0.0.0.0`, it is asked at loopback.
 fn reachable(mut admin: SocketAddr) -> SocketAddr {
     if admin.ip().is_unspecified() {
         admin.set_ip(match admin {

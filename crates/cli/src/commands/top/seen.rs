@@ -1,10 +1,10 @@
-//! What `top` reads of `/status` and `/events`: the parts that it shows. Other parts may come and go.
+//! The parts of `/status` and `/events` that `top` shows. Other parts may change.
 
 use plimsoll_gateway::admin::{JournalDocument, PromiseRow};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// What was seen at once.
+/// One answer of the gateway: its status and its events.
 #[derive(Clone, Debug)]
 pub(super) struct SeenGateway {
     pub(super) status: SeenStatus,
@@ -29,7 +29,7 @@ pub(super) struct SeenPlant {
     pub(super) utilization: SeenUtilization,
     pub(super) service_level: f64,
     pub(super) in_service: u32,
-    /// `None` where requests wait in the server's listen queue.
+    /// Requests that wait in the gateway; `None` if they wait in the server's listen queue.
     pub(super) waiting: Option<u32>,
 }
 
@@ -71,7 +71,7 @@ pub(super) struct SeenRecent {
     /// By level, from 1.
     pub(super) served: Vec<u64>,
     pub(super) rejected: u64,
-    /// Requests that the server failed, which were started before.
+    /// Requests that failed at the server; they may have started before these ten seconds.
     pub(super) failed: u64,
     pub(super) reasons: BTreeMap<String, u64>,
     pub(super) response_p50_seconds: Option<f64>,
@@ -79,7 +79,7 @@ pub(super) struct SeenRecent {
 }
 
 impl SeenRecent {
-    /// Requests that were started or turned away.
+    /// Requests that were started or rejected.
     pub(super) fn decided(&self) -> u64 {
         self.served.iter().sum::<u64>() + self.rejected
     }

@@ -11,13 +11,13 @@ use ratatui::style::{Color, Style, Stylize};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 
-/// Cells of a bar.
+/// The width of a bar in cells.
 const BAR: usize = 20;
-/// Events that are shown.
+/// The most events that are shown.
 const EVENTS: usize = 8;
-/// Below this width a class has two lines.
+/// On a terminal narrower than this, a class takes two lines.
 const NARROW: u16 = 120;
-/// The share of failed requests from which on the head says so, as on the dashboard.
+/// If at least this share of requests fails, the head says so, as on the dashboard.
 const FAILING: f64 = 0.05;
 const KEYS: &str = "q ends it   p pauses   arrows and page keys scroll";
 
@@ -26,9 +26,9 @@ pub(super) struct TopView {
     pub(super) is_paused: bool,
     has_colours: bool,
     seen: Option<SeenGateway>,
-    /// What was wrong with the last answer.
+    /// What was wrong with the last answer; `None` if it was right.
     wrong: Option<String>,
-    /// Lines that are scrolled away.
+    /// The number of lines that are scrolled away above.
     above: u16,
 }
 
@@ -65,7 +65,7 @@ impl TopView {
         let [head, body, foot] = Layout::vertical(areas).areas(frame.area());
         frame.render_widget(Paragraph::new(self.head()), head);
         let lines = self.lines(body.width);
-        // The last line can be reached, and no more.
+        // Scrolling ends when the last line is visible.
         let above = self.above.min((lines.len() as u16).saturating_sub(body.height));
         frame.render_widget(Paragraph::new(lines).scroll((above, 0)), body);
         frame.render_widget(Paragraph::new(KEYS).dim(), foot);
@@ -111,7 +111,7 @@ impl TopView {
         Line::from(parts)
     }
 
-    /// Everything below the head, for a terminal so wide.
+    /// Everything below the head, for a terminal of this width.
     fn lines(&self, width: u16) -> Vec<Line<'_>> {
         let Some(SeenGateway { status, journal }) = &self.seen else { return Vec::new() };
         let mut lines: Vec<Line<'_>> = Vec::new();
@@ -139,7 +139,7 @@ impl TopView {
         lines
     }
 
-    /// Two lines: the promise in figures, and what the loop does.
+    /// Two lines: the promise's figures, and what the loop does.
     fn promise<'a>(&self, row: &'a PromiseRow, now: f64) -> [Line<'a>; 2] {
         let (word, color) = match row.state {
             PromiseState::Missed => ("MISSED", Color::Red),
@@ -182,7 +182,7 @@ impl TopView {
         ])
     }
 
-    /// The processes of a server that decide themselves.
+    /// The line about the processes of a server that decide themselves.
     fn processes(&self, own: &SeenController) -> Line<'static> {
         let SeenController { lanes, attached, deaths, returned_requests, listen_queue } = own;
         let queue = listen_queue.map(|waiting| format!(", {waiting} connections in the listen queue"));
@@ -194,7 +194,7 @@ impl TopView {
         Line::from(vec![format!("{:16} ", "").into(), alive, queue.unwrap_or_default().into(), dead])
     }
 
-    /// A class in one line; in two where there is little room.
+    /// A class in one line, or in two if the terminal is narrow.
     fn class(&self, class: &SeenClass, is_narrow: bool) -> Vec<Line<'static>> {
         let recent = &class.recent;
         let all = recent.decided();
@@ -248,7 +248,7 @@ impl TopView {
     }
 }
 
-/// The share of the requests of the last seconds that the servers failed. One that started before may fail now.
+/// The share of the last seconds' requests that failed at the servers. Some of these may have started earlier.
 fn failed_share(classes: &[SeenClass]) -> f64 {
     let sum = |count: fn(&SeenRecent) -> u64| classes.iter().map(|class| count(&class.recent)).sum::<u64>();
     let (failed, all) = (sum(|recent| recent.failed), sum(SeenRecent::decided));

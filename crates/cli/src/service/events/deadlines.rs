@@ -1,6 +1,6 @@
-//! Deadlines: a line when more than a few of the admitted requests are late, and one when that is over.
+//! Deadlines: logs a line when too many of the admitted requests are late, and one when that is over.
 //!
-//! An estimate is wrong now and then, so single misses are no news; their share over the last [`WINDOW`] looks is.
+//! An estimate is wrong now and then, so single misses are not logged; their share over the last [`WINDOW`] looks is.
 
 use crate::output::promised;
 use crate::service::log::{News, Subject};
@@ -10,12 +10,12 @@ use std::collections::VecDeque;
 
 /// Looks, one a period, over which the share is taken.
 const WINDOW: usize = 10;
-/// Below this part of the share that may be late a deadline that was missed is kept again.
+/// A missed deadline counts as kept again once the late share is below this part of what may be late.
 const KEPT_AGAIN: f64 = 0.5;
 
 #[derive(Debug, Default)]
 pub(super) struct Misses {
-    /// Late and admitted requests, from the start, at the last looks.
+    /// The counts of late and admitted requests since the start, at the last looks.
     looks: VecDeque<(u64, u64)>,
     said: bool,
 }

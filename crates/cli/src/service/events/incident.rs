@@ -1,4 +1,4 @@
-//! An incident of a class in figures: for the lines of the log, and for `/incidents` of the admin listener.
+//! The figures of a class's incident: for the lines of the log, and for `/incidents` of the admin listener.
 
 use crate::output::units::{grouped, span};
 use crate::service::log::{CountedRequests, News, Subject};
@@ -9,15 +9,15 @@ use serde::Serialize;
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 
-/// How many incidents are kept once they are over.
+/// How many finished incidents are kept.
 const KEPT: usize = 100;
 
 /// The incidents of all classes, as they are shown.
 #[derive(Debug, Default)]
 pub(crate) struct Incidents {
-    /// Those that last.
+    /// The incidents in progress.
     pub(super) present: Vec<IncidentFacts>,
-    /// Those that are over, the latest last.
+    /// The finished incidents, the latest last.
     over: VecDeque<IncidentFacts>,
 }
 
@@ -29,24 +29,24 @@ impl Incidents {
         }
     }
 
-    /// All of them, the latest first, as JSON.
+    /// All incidents, the latest first, as JSON.
     pub(crate) fn json(&self) -> String {
         #[derive(Serialize)]
         struct Document<'a> {
             incidents: Vec<&'a IncidentFacts>,
         }
         let incidents = self.present.iter().chain(self.over.iter().rev()).collect();
-        // Plain data with text as keys: there is nothing that JSON cannot say.
+        // Plain data with text keys can always be written as JSON.
         serde_json::to_string_pretty(&Document { incidents }).unwrap_or_default() + "\n"
     }
 }
 
-/// What became of the requests of a class while it was degraded or rejected.
+/// The fate of a class's requests while any of them were degraded or rejected.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct IncidentFacts {
     pub(super) site: String,
     pub(super) class: String,
-    /// When it began, in seconds of Unix time.
+    /// When the incident began, in seconds of Unix time.
     pub(super) began_unix_seconds: u64,
     pub(super) seconds: f64,
     pub(super) is_over: bool,
@@ -55,10 +55,10 @@ pub(crate) struct IncidentFacts {
     pub(super) worst_minute: Option<WorstMinute>,
 }
 
-/// What became of requests between two looks.
+/// The fate of the requests between two looks.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct RequestsFate {
-    /// Whether everything passed at full quality, and these figures are what would have been.
+    /// Whether the mode is observe: then all requests passed at full quality, and the figures say what would have happened.
     observed: bool,
     full: u64,
     degraded: u64,
@@ -67,12 +67,12 @@ pub(super) struct RequestsFate {
     failed: u64,
 }
 
-/// The minute with the most rejections, and among equals with the most degradations.
+/// The minute with the most rejections, and of equal ones the one with the most degradations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub(crate) struct WorstMinute {
     pub(super) rejected: u64,
     pub(super) degraded: u64,
-    /// How long after the incident's beginning it began.
+    /// How long after the incident's beginning this minute began.
     pub(super) after_seconds: u64,
 }
 
@@ -101,7 +101,7 @@ impl RequestsFate {
 }
 
 impl RequestsFate {
-    /// A line with these figures as fields too.
+    /// A line that also has these figures as fields.
     pub(super) fn counted(&self, news: News) -> News {
         let RequestsFate { full, degraded, rejected, failed, .. } = *self;
         let [full, degraded, rejected, failed] = [full, degraded, rejected, failed].map(Some);
@@ -131,7 +131,7 @@ impl fmt::Display for RequestsFate {
 }
 
 impl IncidentFacts {
-    /// A line that says what happened before its end.
+    /// A line about the incident that ends with `end`.
     pub(super) fn news(&self, end: &str) -> News {
         let subject = Subject::Class(self.site.clone(), self.class.clone());
         let mut news = self.fate.counted(News::info(subject, format!("{end} {}", self.figures())));
@@ -139,7 +139,7 @@ impl IncidentFacts {
         news
     }
 
-    /// How long it took, what became of its requests, and which minute was the worst.
+    /// How long the incident lasted, the fate of its requests, and its worst minute.
     fn figures(&self) -> String {
         let figures = format!("{} of overload: {}", span(self.seconds), self.fate);
         let Some(worst) = &self.worst_minute else { return figures };

@@ -1,6 +1,6 @@
 //! Load: an incident of a class is a time in which its requests are degraded or rejected. A line says that it began, one a
-//! minute what became of its requests so far, and one at its end how long it took and which minute was the worst. Bursts with
-//! less than [`CALM`] between them are one incident. In observe mode the same lines say what would have been.
+//! minute says what became of its requests so far, and one at its end says how long it lasted and which minute was the worst.
+//! Bursts with less than [`CALM`] between them are one incident. In observe mode the same lines say what would have happened.
 
 use super::incident::{IncidentFacts, RequestsFate, WorstMinute, degraded};
 use crate::output::units::span;
@@ -17,7 +17,7 @@ const CALM: Duration = Duration::from_secs(10);
 /// The load of one class.
 #[derive(Debug, Default)]
 pub(super) struct ClassLoad {
-    /// The last look, and the counts then.
+    /// The time of the last look, and the counts then.
     seen: (Instant, Counts),
     incident: Option<Incident>,
     /// The incident that ended at the last look.
@@ -27,23 +27,24 @@ pub(super) struct ClassLoad {
 #[derive(Clone, Copy, Debug)]
 struct Incident {
     began: (Instant, SystemTime),
-    /// The counts at its beginning, and after the last period in which requests were degraded or rejected.
+    /// The counts at the incident's beginning, and after the last period in which requests were degraded or rejected.
     before: Counts,
     last: (Instant, Counts),
     /// When the present minute began, and the counts then.
     minute: (Instant, Counts),
-    /// A minute has ended without a line: nothing was degraded or rejected just then, and the incident may be over.
+    /// Whether a minute has ended without its line, because no request was degraded or rejected just then and the incident
+    /// might be over.
     owes_line: bool,
     worst: Option<WorstMinute>,
 }
 
 impl ClassLoad {
-    /// The load of a class that had counted before the loops began.
+    /// The load of a class whose counts are older than the loops.
     pub(super) fn going_on(class: &ClassStatus, status: &Status) -> Self {
         ClassLoad { seen: (status.at, class.counts), ..ClassLoad::default() }
     }
 
-    /// A line for what is new of the class; the loops began at `loops_began`.
+    /// A line if there is news of the class; `loops_began` is when the loops began.
     pub(super) fn look(
         &mut self,
         class: &ClassStatus,
@@ -64,7 +65,7 @@ impl ClassLoad {
             let minute = (began.0, seen);
             self.incident =
                 Some(Incident { began, before: seen, last, minute, owes_line: false, worst: None });
-            // In observe mode nobody is turned away.
+            // In observe mode no request is rejected.
             let news = if status.mode == Mode::Observe { News::info } else { News::warn };
             let fate = fate(&seen);
             let message = format!("overload: {fate}; {}", loop_state(class, status, loops_began));
@@ -91,10 +92,10 @@ impl ClassLoad {
         Some(fate.counted(News::info(Subject::of(class), message)))
     }
 
-    /// A line about the incident that the gateway's end cuts short.
+    /// A line about an incident that is still in progress when the gateway ends.
     pub(super) fn end(&self, class: &ClassStatus, status: &Status) -> Option<News> {
         let mut incident = self.incident?;
-        // Requests count that came since the last look, too.
+        // Requests since the last look count too.
         if is_hit(&incident.last.1, class) {
             incident.last = (status.at, class.counts);
         }
@@ -102,7 +103,7 @@ impl ClassLoad {
         Some(facts.news("stopped after"))
     }
 
-    /// The incident that lasts.
+    /// The incident in progress.
     pub(super) fn present(&self, class: &ClassStatus, status: &Status) -> Option<IncidentFacts> {
         self.incident.map(|incident| incident.facts(class, status))
     }
@@ -117,7 +118,7 @@ fn is_hit(before: &Counts, class: &ClassStatus) -> bool {
 impl Incident {
     fn facts(mut self, class: &ClassStatus, status: &Status) -> IncidentFacts {
         let (at, now) = self.last;
-        // An incident of less than a minute has no worst one.
+        // An incident of less than a minute has no worst minute.
         if self.worst.is_some() {
             self.end_minute(at, &now, class.levels.len());
         }
@@ -144,11 +145,11 @@ impl Incident {
     }
 }
 
-/// What the loop is doing about it.
+/// A phrase about what the loop is doing against the load.
 fn loop_state(class: &ClassStatus, status: &Status, began: Instant) -> String {
     let (plant, top) = (&status.plants[class.plant], class.levels.len());
     let (name, utilization, line) = (&plant.name, plant.utilization, plant.set_point);
-    // A process that has taken another's place degrades from its first moment, by what that one has learned.
+    // A process that replaced another degrades requests from the first moment, because it goes on from what the other learned.
     let measured = if status.at <= began + status.period {
         format!("{name}'s utilization is not measured yet")
     } else {

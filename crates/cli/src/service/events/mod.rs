@@ -1,7 +1,7 @@
-//! The event log: what the loops decided, in words. In comes the gateway's status, period by period; out go lines for the
-//! log when something begins or ceases, such as a class that is degraded or a promise that is missed.
+//! The event log: what the loops decided, in words. Input: the gateway's status, period by period. Output: lines for the log
+//! when something begins or ends, such as a class that is degraded or a promise that is missed.
 //!
-//! Single requests are not logged: a response shows its level and reason in a header, and `/metrics` has the counts.
+//! Single requests are not logged: each response has its level and reason in a header, and `/metrics` has the counts.
 
 mod deadlines;
 mod incident;
@@ -20,28 +20,28 @@ use plimsoll_core::telemetry::status::Status;
 use plimsoll_core::time::Instant;
 use std::sync::{Arc, Mutex};
 
-/// What was last said of each class, site and plant.
+/// The last logged state of each class, site and plant.
 #[derive(Debug, Default)]
 pub(crate) struct EventLog {
-    /// Shared with the admin listener.
+    /// The incidents, shared with the admin listener.
     incidents: Arc<Mutex<Incidents>>,
     /// When the loops began.
     began: Instant,
     last: Instant,
-    /// By class.
+    /// The load of each class.
     loads: Vec<load::ClassLoad>,
-    /// By plant: whether its contracts, and its delays, exceeded what it can keep.
+    /// For each plant, whether its contracts (`contracts`) and its delays (`plans`) exceeded what it can keep.
     contracts: Vec<bool>,
     plans: Vec<bool>,
-    /// By plant; 0 before the number of its workers was found.
+    /// The number of workers of each plant; 0 before it was found.
     workers: Vec<Steady<u32>>,
-    /// By class.
+    /// The state of each class's delay.
     delays: Vec<Steady<bool>>,
-    /// By site.
+    /// The state of each site's ratios.
     ratios: Vec<Steady<bool>>,
-    /// By class.
+    /// The missed deadlines of each class.
     deadlines: Vec<deadlines::Misses>,
-    /// By site.
+    /// The types of each site.
     types: Vec<types::TypeCosts>,
 }
 
@@ -50,7 +50,7 @@ impl EventLog {
         EventLog { incidents, ..EventLog::default() }
     }
 
-    /// The log of loops that go on with counts and a clock that are older than they: what `status` has was before them.
+    /// The log of loops that go on with older counts and an older clock: what `status` has is no news.
     pub(crate) fn going_on(incidents: Arc<Mutex<Incidents>>, status: &Status) -> Self {
         let loads = status.classes.iter().map(|class| load::ClassLoad::going_on(class, status)).collect();
         EventLog { began: status.at, last: status.at, loads, ..EventLog::new(incidents) }
@@ -63,13 +63,13 @@ impl EventLog {
         incidents.present = loads.filter_map(|(load, class)| load.present(class, status)).collect();
     }
 
-    /// Lines for what is new in `status`; none if no control period has ended since the last look.
+    /// The lines for what is new in `status`; none if no control period has ended since the last look.
     pub(crate) fn look(&mut self, status: &Status) -> Vec<News> {
         if status.at <= self.last || status.mode == Mode::Off {
             return Vec::new();
         }
         self.last = status.at;
-        // Sites have no numbers for life: a reload that changes how many there are has their states forgotten.
+        // Sites have no permanent numbers, so a reload that changes their number drops the states of all sites.
         if self.ratios.len() != status.sites.len() {
             self.ratios.clear();
             self.types.clear();
@@ -95,16 +95,16 @@ impl EventLog {
     }
 }
 
-/// What is said when the gateway stops.
+/// The lines when the gateway stops.
 impl EventLog {
-    /// Lines about the incidents that last, with all that was until now; after the last [`look`](EventLog::look).
+    /// The lines about incidents in progress, up to now. To be called after the last [`look`](EventLog::look).
     pub(crate) fn end(&self, status: &Status) -> Vec<News> {
         let loads = self.loads.iter().zip(&status.classes);
         loads.filter_map(|(load, class)| load.end(class, status)).collect()
     }
 }
 
-/// Looks at each item beside what was last said of it.
+/// Compares each item with its last logged state.
 fn each<S: Default, T>(
     lines: &mut Vec<News>,
     said: &mut Vec<S>,
@@ -115,10 +115,10 @@ fn each<S: Default, T>(
     lines.extend(said.iter_mut().zip(items).filter_map(|(said, item)| look(said, item)));
 }
 
-/// Periods that a state lasts before it is news, so that a state that wavers is not news each period.
+/// Periods that a state must last before it is logged, so that a wavering state does not fill the log.
 const STEADY: u32 = 5;
 
-/// The state that was last said, and for how many looks another one has lasted.
+/// The last logged state, and for how many looks another state has lasted.
 #[derive(Clone, Copy, Debug, Default)]
 struct Steady<T> {
     said: T,
@@ -127,7 +127,7 @@ struct Steady<T> {
 }
 
 impl<T: Copy + PartialEq> Steady<T> {
-    /// Whether `now` is news: another state than was said, for `steady` looks.
+    /// Whether `now` is to be logged: it differs from the logged state and has lasted for `steady` looks.
     fn is_news(&mut self, now: T, steady: u32) -> bool {
         self.looks = if now == self.seen { self.looks.saturating_add(1) } else { 1 };
         self.seen = now;

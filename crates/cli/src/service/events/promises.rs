@@ -1,6 +1,6 @@
-//! Promises: what the costs as they are known now do not allow any more, delays and ratios that are missed, and workers
-//! that were found. A line at a change, none while it lasts. A missed promise is said at once; that it is kept again, and
-//! everything about ratios, is said once it has lasted for [`STEADY`] periods.
+//! Promises: contracts and delays that the present costs no longer allow, delays and ratios that are missed, and workers that
+//! were found. A line is logged at each change. A missed promise is logged at once; that it is kept again, and everything about
+//! ratios, is logged once it has lasted for [`STEADY`] periods.
 
 use super::{STEADY, Steady};
 use crate::output::{plan, promised};
@@ -8,12 +8,13 @@ use crate::service::log::{News, Subject};
 use plimsoll_core::promises::plan::{DelayRow, Feasibility, PlantPlan};
 use plimsoll_core::telemetry::status::{ClassStatus, PlantStatus, Status};
 
-/// Contracts fit again when they take this part of the ceiling: costs that waver about the ceiling are not news.
+/// Contracts count as fitting again when they take this part of the ceiling, so that costs near the ceiling do not fill the
+/// log.
 const FITS_AGAIN: f64 = 0.98;
-/// A delay fits again when this part of it could be kept.
+/// A planned delay counts as possible again when this part of it could be kept.
 const CLEARLY: f64 = 0.95;
 
-/// Contracts, when costs have moved since they were planned: a warning with the plan's table.
+/// Contracts that no longer fit, or fit again, because costs have moved: a warning with the plan's table.
 pub(super) fn contracts(said: &mut bool, plan: &PlantPlan) -> Option<News> {
     let exceeds = plan.verdict == Feasibility::Exceeds;
     let settled = exceeds || plan.sum < FITS_AGAIN * plan.ceiling;
@@ -34,7 +35,7 @@ pub(super) fn contracts(said: &mut bool, plan: &PlantPlan) -> Option<News> {
     })
 }
 
-/// Delays, when costs have moved since they were planned.
+/// Planned delays that are no longer possible, or are again, because costs have moved.
 pub(super) fn planned_delays(said: &mut bool, plan: &PlantPlan) -> Option<News> {
     let exceeds = |row: &DelayRow| row.verdict() == Feasibility::Exceeds;
     let clear = |row: &DelayRow| {
@@ -51,11 +52,11 @@ pub(super) fn planned_delays(said: &mut bool, plan: &PlantPlan) -> Option<News> 
     (!*said).then(|| News::info(subject, "the delays that were promised can be kept again"))
 }
 
-/// Workers, when their number was found, and when it is another.
+/// The number of workers, when it was found, and when it has changed.
 pub(super) fn workers(said: &mut Steady<u32>, plant: &PlantStatus) -> Option<News> {
     let before = said.said;
     let found = plant.workers_found == Some(true);
-    // The search itself tries one worker more or less.
+    // Small changes are ignored, because the search itself tries one worker more or less.
     let differs = 4 * plant.workers.abs_diff(before) > before;
     if !found || !differs || !said.is_news(plant.workers, STEADY) {
         return None;
@@ -69,7 +70,7 @@ pub(super) fn workers(said: &mut Steady<u32>, plant: &PlantStatus) -> Option<New
     Some(News::info(Subject::Plant(name.clone()), message))
 }
 
-/// A class's delay. A reload may have taken it back: then its state is forgotten.
+/// A class's delay. If a reload removed the promise, its state is dropped.
 pub(super) fn delay(said: &mut Steady<bool>, class: &ClassStatus, status: &Status) -> Option<News> {
     let rows = status.plan.iter().flat_map(|plan| &plan.delays);
     let row = rows.into_iter().find(|row| row.site == class.site && row.class == class.class);

@@ -1,19 +1,19 @@
-//! Types of requests: a line when those of one type cost too differently for the site's deadline, and one when that is over.
+//! Types of requests: logs a line when the costs of a type vary too much for the site's deadline, and one when that is over.
 
 use super::Steady;
 use crate::output::type_costs::{UNNAMED, known, verdict};
 use crate::service::log::{News, Subject};
 use plimsoll_core::telemetry::status::SiteStatus;
 
-/// Periods that it lasts before it is news: what is learned of a type wavers while it is little.
+/// Periods that a state must last before it is logged, because estimates from few requests waver.
 const LASTS: u32 = 10;
 
-/// What was said of the types of one site, by name and level.
+/// The logged states of a site's types, by name and level.
 #[derive(Debug, Default)]
 pub(super) struct TypeCosts(Vec<(String, String, Steady<bool>)>);
 
 impl TypeCosts {
-    /// `promised` is the share of the site's requests that is promised to be in time.
+    /// A line if there is news; `promised` is the share of the site's requests that is promised to be in time.
     pub(super) fn look(&mut self, site: &SiteStatus, promised: f64) -> Option<News> {
         let may_be_late = 1.0 - promised;
         let (mut lines, mut is_bad) = (Vec::new(), false);

@@ -3,8 +3,8 @@
 //! - Text: the time (UTC), the level, what the event is about, and its message, which says the figures.
 //! - JSON: an object with `time`, `level`, the event's fields and `message`.
 //!
-//! Where stderr is systemd's journal each line begins with its priority, as sd-daemon(3) has it, and the text has neither time
-//! nor level, since the journal keeps both.
+//! If stderr is systemd's journal, each line begins with its priority as in sd-daemon(3), and text has neither time nor level,
+//! because the journal keeps both.
 
 use serde::Serializer as _;
 use serde_json::{Serializer, Value};
@@ -64,15 +64,15 @@ fn priority(level: Level) -> u8 {
     }
 }
 
-/// Whether stderr is systemd's journal. The variable alone does not show it: it is inherited by a shell's commands, whose
-/// stderr is another file (systemd.exec(5), `$JOURNAL_STREAM`).
+/// Whether stderr is systemd's journal. The variable alone does not prove it, because a shell's commands inherit it although
+/// their stderr is another file (systemd.exec(5), `$JOURNAL_STREAM`).
 pub(super) fn is_journal() -> bool {
     let Ok(named) = std::env::var("JOURNAL_STREAM") else { return false };
     let own = io::stderr().as_fd().try_clone_to_owned().and_then(|stderr| File::from(stderr).metadata());
     own.is_ok_and(|own| named == format!("{}:{}", own.dev(), own.ino()))
 }
 
-/// What an event says.
+/// The fields of an event.
 #[derive(Debug, Default)]
 struct Fields {
     message: String,
@@ -98,13 +98,13 @@ impl Fields {
         let head = [("time", time.into()), ("level", level.as_str().to_ascii_lowercase().into())];
         let fields = head.into_iter().chain(self.others).chain([("message", self.message.into())]);
         let mut line = Vec::new();
-        // A vector takes everything.
+        // Writing to a vector cannot fail.
         let _ = Serializer::new(&mut line).collect_map(fields);
         String::from_utf8(line).unwrap_or_default()
     }
 
     fn number(&mut self, field: &Field, number: impl ToString) {
-        // JSON has no infinity.
+        // JSON has no infinity, so it is left out.
         if let Ok(number) = number.to_string().parse() {
             self.others.push((field.name(), number));
         }
@@ -144,7 +144,7 @@ impl Visit for Fields {
     }
 }
 
-/// Without what a terminal would obey: names and errors may come from other machines.
+/// The text without control characters, which a terminal would obey: names and errors may come from other machines.
 fn harmless(text: &str) -> String {
     let is_kept = |c: char| !c.is_control() || c == '\n' || c == '\t';
     let mut out = String::with_capacity(text.len());

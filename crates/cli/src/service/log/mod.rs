@@ -1,12 +1,12 @@
-//! The log of a long-running command: lines on stderr that never fail, wait or end anything.
+//! The log of a long-running command: lines on stderr whose writing never fails, waits or ends the command.
 //!
 //! Events of `tracing` become lines (`line.rs`), and each line goes through a bounded queue to a thread of its own. If the
 //! reader of stderr does not keep up, the queue fills and further lines are dropped; a line that cannot be written, to a full
 //! disk or a closed pipe, is dropped too. [`dropped`] counts both.
 //!
-//! Levels: an error needs a person now, a warning is what a person should look at, an information says what has changed, and
-//! the rest helps to find a fault. An event's message is a whole sentence but for what it is about, which is a field: `site`
-//! and `class`, `upstream`, or `plant` (an upstream or a folder). Other fields repeat the sentence's figures for programs.
+//! Levels: an error needs a person now, a warning is for a person to look at, an information says what has changed, and the
+//! others help to find a fault. An event's message is a whole sentence without its subject, which is a field: `site` and
+//! `class`, `upstream`, or `plant` (an upstream or a folder). Other fields repeat the sentence's figures for programs.
 
 mod line;
 mod news;
@@ -33,7 +33,7 @@ use tracing_subscriber::{Registry, fmt as lines, reload};
 const LINES: usize = 4096;
 
 static LOG: OnceLock<RunningLog> = OnceLock::new();
-/// Whether lines are objects for programs.
+/// Whether lines are written as JSON objects.
 static IS_JSON: AtomicBool = AtomicBool::new(false);
 
 struct RunningLog {
@@ -42,7 +42,7 @@ struct RunningLog {
     settings: Mutex<Log>,
 }
 
-/// Starts the log, for the whole process. The signals are blocked already, so that the log's thread does not take them.
+/// Starts the log for the whole process. Signals must be blocked already, so that the log's thread does not take them.
 pub(crate) fn start(_blocked: Signals) {
     let writer = LossyWriter::new(io::stderr(), LINES);
     let queue = writer.queue();
@@ -56,7 +56,7 @@ pub(crate) fn start(_blocked: Signals) {
     }
 }
 
-/// Writes lines from now on as a configuration says. Returns whether that is another way than before.
+/// Applies a configuration's log settings from now on. Returns whether they differ from before.
 pub(crate) fn follow(settings: Log) -> bool {
     let least = match settings.level {
         LeastLevel::Error => LevelFilter::ERROR,
@@ -66,13 +66,14 @@ pub(crate) fn follow(settings: Log) -> bool {
     };
     IS_JSON.store(settings.format == LineFormat::Json, Relaxed);
     let Some(log) = LOG.get() else { return false };
-    // It fails only when there is no subscriber any more, and then there are no lines.
+    // This fails only if there is no subscriber any more, and then there are no lines.
     let _ = log.wanted.reload(own_lines(least));
     let before = std::mem::replace(&mut *lock(&log.settings), settings);
     before != settings
 }
 
-/// Lines about what the gateway does. What a library says of single frames is left out: clients could fill the log with it.
+/// Selects the lines about what the gateway does. What a library logs about single frames is left out, because clients could
+/// fill the log with it.
 fn own_lines(least: LevelFilter) -> Targets {
     let of_others = least.min(LevelFilter::INFO);
     Targets::new().with_default(of_others).with_target("h2", LevelFilter::OFF).with_target("plimsoll", least)
@@ -82,7 +83,7 @@ pub(crate) fn dropped() -> u64 {
     LOG.get().map_or(0, |log| log.writer.dropped())
 }
 
-/// A line beside what a command prints: through the log if the command has one, else to stderr itself.
+/// Prints a line that is not a command's result: through the log if the command has one, else to stderr.
 pub(crate) fn tell(line: impl fmt::Display) {
     match LOG.get() {
         Some(_) => tracing::info!("{line}"),
@@ -90,7 +91,7 @@ pub(crate) fn tell(line: impl fmt::Display) {
     }
 }
 
-/// The same of what has failed.
+/// Prints a line about a failure in the same way.
 pub(crate) fn tell_failure(line: impl fmt::Display) {
     match LOG.get() {
         Some(_) => tracing::error!("{}", below_level(&line.to_string())),
@@ -98,7 +99,7 @@ pub(crate) fn tell_failure(line: impl fmt::Display) {
     }
 }
 
-/// The text of a failure where the line's level says already that it is an error. Diagnostics keep their form, below the line
+/// The text of a failure without `error:`, which the line's level says already. Diagnostics keep their form, below the line
 /// that says how many there are in which file.
 fn below_level(text: &str) -> String {
     match text.rsplit_once('\n') {
@@ -117,7 +118,7 @@ fn print(line: impl fmt::Display) {
     drop(writeln!(io::stderr(), "{line}"));
 }
 
-/// Ends the log when it is dropped: at the end of the program, or when a panic leaves it.
+/// Ends the log when it is dropped: at the end of the program, or during a panic.
 pub(crate) struct AtEnd;
 
 impl Drop for AtEnd {
@@ -126,7 +127,7 @@ impl Drop for AtEnd {
     }
 }
 
-/// Ends the log: waits a moment for the lines that are not written yet. Says how many were lost.
+/// Ends the log: waits a moment for unwritten lines, and reports how many were lost.
 pub(crate) fn finish() {
     let Some(log) = LOG.get() else { return };
     match log.writer.dropped() {
@@ -141,7 +142,7 @@ pub(crate) fn finish() {
     log.writer.finish();
 }
 
-/// A panic is a line too: the standard library would wait for a reader that has stopped reading.
+/// Logs a panic as a line, because the standard library would wait for a reader that has stopped reading.
 fn tell_panic(panic: &PanicHookInfo<'_>) {
     let trace = Backtrace::capture();
     let trace =

@@ -1,4 +1,4 @@
-//! Lines whose level and subject are found out before they are written.
+//! Lines whose level and subject are determined before they are written.
 
 use plimsoll_core::telemetry::status::ClassStatus;
 use tracing::Level;
@@ -9,7 +9,7 @@ pub(crate) enum Subject {
     /// An upstream or a folder.
     Plant(String),
     Site(String),
-    /// A class, behind its site.
+    /// A site's class: the site's name, then the class's.
     Class(String, String),
 }
 
@@ -29,7 +29,7 @@ pub(crate) struct News {
     pub(crate) figures: CountedRequests,
 }
 
-/// Requests that the message counts.
+/// The counts of requests that the message mentions.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct CountedRequests {
     pub(crate) seconds: Option<f64>,
@@ -40,17 +40,17 @@ pub(crate) struct CountedRequests {
 }
 
 impl News {
-    /// What has changed.
+    /// A line about a change.
     pub(crate) fn info(subject: Subject, message: impl Into<String>) -> News {
         News { level: Level::INFO, subject, message: message.into(), figures: CountedRequests::default() }
     }
 
-    /// What a person should look at.
+    /// A line that a person should look at.
     pub(crate) fn warn(subject: Subject, message: impl Into<String>) -> News {
         News { level: Level::WARN, ..News::info(subject, message) }
     }
 
-    /// Writes it.
+    /// Writes the line.
     pub(crate) fn log(&self) {
         let (site, class, plant) = match &self.subject {
             Subject::Plant(plant) => (None, None, Some(plant.as_str())),
@@ -58,7 +58,7 @@ impl News {
             Subject::Class(site, class) => (Some(site.as_str()), Some(class.as_str()), None),
         };
         let CountedRequests { seconds, full, degraded, rejected, failed } = self.figures;
-        // The level of an event is fixed where it is written.
+        // `tracing` fixes the level of an event at compile time, so each level needs a call of its own.
         macro_rules! event {
             ($level:ident) => {
                 tracing::$level!(
@@ -82,7 +82,7 @@ impl News {
     }
 }
 
-/// As the text of a log has it.
+/// The line as a text log has it.
 #[cfg(test)]
 impl std::fmt::Display for News {
     fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

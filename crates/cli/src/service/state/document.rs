@@ -1,8 +1,8 @@
 //! The state as JSON: version 1.
 //!
-//! A state of another version, or a damaged one, gives the seed alone, which every version has in the same way: with another
-//! seed most clients would get another level. The next state that is written takes its place. What belongs to other names
-//! than the configuration has is left out by the engine, which says so.
+//! From a damaged state, or one of another version, only the seed is read, which every version stores in the same way: with
+//! another seed most clients would get another level. The next write replaces the file. The engine leaves out what belongs to
+//! names that the configuration does not have, and says so.
 
 use plimsoll_core::{LearnedClass, LearnedPlant, LearnedSite, LearnedState};
 use serde::{Deserialize, Serialize};
@@ -10,19 +10,19 @@ use std::time::{Duration, SystemTime};
 
 /// The version that is written, and the only one that is read.
 const VERSION: u32 = 1;
-/// A state that is older says nothing of the crowd of this moment.
+/// The age up to which a state's service levels still fit the present load.
 const AT_ONCE: Duration = Duration::from_secs(60);
 
 /// The file's content.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct StateDocument {
     version: u32,
-    /// When it was written, in seconds since 1970.
+    /// When the state was written, in seconds since 1970.
     written: u64,
-    /// The seed by which clients are chosen, if it was drawn.
+    /// The seed that assigns clients to levels, if it was drawn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) seed: Option<u64>,
-    /// How rates go on by the hour of the day, where no other file keeps that.
+    /// The learned rate forecasts by hour of the day, if no other file keeps them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) rate_forecasts: Option<String>,
     #[serde(default)]
@@ -34,7 +34,7 @@ pub(crate) struct StateDocument {
 }
 
 impl StateDocument {
-    /// What is to be kept now.
+    /// The state to be kept now.
     pub(super) fn new(learned: LearnedState, seed: Option<u64>, rate_forecasts: Option<String>) -> Self {
         StateDocument {
             version: VERSION,
@@ -50,7 +50,7 @@ impl StateDocument {
     /// Reads a text.
     ///
     /// # Errors
-    /// Why it is no state that can be used whole, without a full stop; with the seed, if that can be read.
+    /// Why the text is no usable state, without a full stop; and the seed, if that can be read.
     pub(crate) fn parse(text: &str) -> Result<Self, (String, Option<u64>)> {
         #[derive(Deserialize)]
         struct Versioned {
@@ -70,11 +70,11 @@ impl StateDocument {
 
     /// The text, in one line.
     pub(super) fn text(&self) -> String {
-        // Numbers and names are always text.
+        // Numbers and names can always be written as JSON.
         serde_json::to_string(self).unwrap_or_default() + "\n"
     }
 
-    /// What was learned, and whether it is so new that the crowd is still the same.
+    /// The learned state, and whether it is so new that its service levels still fit the load.
     pub(super) fn learned(&self) -> (LearnedState, bool) {
         let at_once = now().abs_diff(self.written) <= AT_ONCE.as_secs();
         let learned = LearnedState {
@@ -86,8 +86,8 @@ impl StateDocument {
     }
 }
 
-/// Whether a file with this content is a gateway's, of any version: it is empty, or begins as every state does, also if it is
-/// damaged further on, or cut short there; or another program has written it in another form.
+/// Whether a file with this content is a gateway's state of any version: it is empty; or it begins as every state does, even if
+/// it is damaged or cut short further on; or it is a state that another program has formatted.
 pub(super) fn is_own(bytes: &[u8]) -> bool {
     #[derive(Deserialize)]
     struct Own {

@@ -1,12 +1,12 @@
-//! What the gateway has learned, kept for the process after this one: the seed by which clients are chosen, costs, workers,
-//! biases, service levels, and how rates go on (`state` of `[gateway]`).
+//! What the gateway has learned, kept for the next process (`state` of `[gateway]`): the seed that assigns clients to levels,
+//! costs, workers, biases, service levels, and rate forecasts.
 //!
 //! The file is read at the start. It is written every ten seconds, at a reload and at the end: the new content beside the file,
-//! and then in its place, so that a reader or a crash meets the old content or the new one whole. Only this user may read it,
-//! since who knows the seed can compute which clients get the better level. A process that another one replaces hands its state
-//! over directly, and leaves the file to that one.
+//! which then replaces it, so that a reader, or a start after a crash, finds complete content, old or new. Only this user may
+//! read it, because a client that knows the seed can compute which clients get the better level. A process that is replaced
+//! hands its state to the new process directly, and leaves the file to it.
 //!
-//! A state that cannot be read, or does not fit the configuration, ends nothing: it is left out, and the log says so.
+//! If a state cannot be read, or does not fit the configuration, the gateway runs without it, and the log says so.
 
 mod document;
 pub(crate) mod seed;
@@ -33,17 +33,17 @@ const EVERY: Duration = Duration::from_secs(10);
 /// What is known at the start.
 #[derive(Debug, Default)]
 pub(crate) struct KnownState {
-    /// Where it is kept.
+    /// Where the state is kept.
     path: Option<PathBuf>,
     document: Option<StateDocument>,
-    /// The seed that was drawn, which is known also where nothing else can be read.
+    /// The drawn seed, which is known even if nothing else can be read.
     seed: Option<u64>,
-    /// There was no file.
+    /// Whether there was no file.
     is_new: bool,
 }
 
 impl KnownState {
-    /// The state that the process before this one has handed over, or that of the file.
+    /// The state that the replaced process handed over, or else that of the file.
     pub(crate) fn find(configuration: &Configuration, file: &Path, handed_over: Option<&str>) -> Self {
         let path = path(configuration, file);
         let (document, seed) = match (handed_over, &path) {
@@ -55,16 +55,16 @@ impl KnownState {
         KnownState { path, document, seed, is_new }
     }
 
-    /// That of a file, or of a pipe, which a user has named to be read.
+    /// The state in a file or pipe that a user has named.
     pub(crate) fn find_at(path: &Path) -> Self {
         let (document, seed) = read_as(path, kept_files::read_bounded(path));
         KnownState { path: Some(path.to_owned()), document, seed, is_new: !path.exists() }
     }
 
-    /// Removes the file that a start made for its seed, and which nobody needs after it has failed.
+    /// Removes the file that a failed start made for its seed, because nobody needs it.
     pub(crate) fn forget_new(&self, (seed, _): seed::Known) {
         if let Some(path) = self.path.as_ref().filter(|path| self.is_new && read(path).1 == Some(seed)) {
-            // A file that cannot be removed harms nobody.
+            // A file that cannot be removed does no harm.
             let _ = fs::remove_file(path);
         }
     }
@@ -74,29 +74,29 @@ impl KnownState {
         self.seed
     }
 
-    /// Where it is kept.
+    /// Where the state is kept.
     pub(crate) fn path(&self) -> Option<&Path> {
         self.path.as_deref()
     }
 
-    /// What an engine goes on from, and whether it is so new that service levels hold too.
+    /// The learned state from which an engine goes on, and whether it is so new that its service levels hold too.
     pub(crate) fn learned(&self) -> Option<(LearnedState, bool)> {
         self.document.as_ref().map(StateDocument::learned)
     }
 
-    /// How many workers it takes each upstream for, by name, and whether it has found the number.
+    /// The number of workers of each upstream, by name, and whether the number was found.
     pub(crate) fn workers(&self) -> Vec<(String, u32, bool)> {
         let plants = self.learned().map_or_else(Vec::new, |(learned, _)| learned.plants);
         let known = plants.into_iter().filter_map(|plant| Some((plant.name, plant.workers?)));
         known.map(|(name, known)| (name, known.workers, known.found)).collect()
     }
 
-    /// How rates go on, if this is where it is kept.
+    /// The rate forecasts, if they are kept in the state.
     pub(crate) fn rate_forecasts(&self) -> Option<RateForecasts> {
         self.document.as_ref()?.rate_forecasts.as_ref()?.parse().ok()
     }
 
-    /// Says what of it does not fit the configuration.
+    /// Logs which parts of the state do not fit the configuration.
     pub(crate) fn tell_left_out(&self, left_out: &[String]) {
         for what in left_out {
             tracing::warn!("of what an earlier run has learned, this is left out: {what}");
@@ -108,7 +108,7 @@ impl KnownState {
     }
 }
 
-/// Refuses a file that is something else, such as a device, a configuration or a key: the state would be written in its place.
+/// Refuses a path that is something else, such as a device, a configuration or a key, because the state would replace it.
 pub(super) fn refuse_other_file(path: &Path) -> Result<(), Failure> {
     let what = match kept_files::other_than_file(path) {
         Ok(None) => match kept_files::read(path) {
@@ -126,7 +126,7 @@ pub(super) fn refuse_other_file(path: &Path) -> Result<(), Failure> {
     )))
 }
 
-/// Reads the file, and the seed in it; nothing if there is none, or if it is none of ours.
+/// Reads the file, and the seed in it; `None` for each that is missing, or if the file is not a state.
 fn read(path: &Path) -> (Option<StateDocument>, Option<u64>) {
     read_as(path, kept_files::read(path))
 }
@@ -160,7 +160,7 @@ fn understood(text: &str, name: &str) -> (Option<StateDocument>, Option<u64>) {
     }
 }
 
-/// Where the state is kept: where the configuration says, else in a file of its own name.
+/// Where the state is kept: where the configuration says, otherwise in a file named after the configuration's.
 pub(super) fn path(configuration: &Configuration, file: &Path) -> Option<PathBuf> {
     match &configuration.gateway.state {
         StatePlace::Nowhere => return None,
@@ -168,7 +168,7 @@ pub(super) fn path(configuration: &Configuration, file: &Path) -> Option<PathBuf
         StatePlace::BesideFile => {}
     }
     let own = file.with_extension("state");
-    // systemd names several folders with colons between.
+    // If systemd gives several folders, they are separated by colons, and the first is used.
     let state = env::var("STATE_DIRECTORY").unwrap_or_default();
     Some(match (state.split(':').next().filter(|folder| !folder.is_empty()), own.file_name()) {
         (Some(state), Some(name)) => Path::new(state).join(name),
@@ -176,8 +176,8 @@ pub(super) fn path(configuration: &Configuration, file: &Path) -> Option<PathBuf
     })
 }
 
-/// Writes a file that only this user may read, in the place of the one at `path`; of one that is there, it is an error where
-/// `replaces` is false.
+/// Writes a file that only this user may read, in the place of the one at `path`. If `replaces` is false, an existing file is
+/// an error.
 fn write(path: &Path, text: &str, replaces: bool) -> io::Result<()> {
     let path = kept_files::place(path)?;
     let new = beside(&path, text)?;
@@ -186,21 +186,21 @@ fn write(path: &Path, text: &str, replaces: bool) -> io::Result<()> {
     placed.map(drop).map_err(|failed| failed.error)
 }
 
-/// A file with this text that is to take the place of another.
+/// A temporary file with this text, which is to replace another file.
 fn beside(path: &Path, text: &str) -> io::Result<NamedTempFile> {
     let mut new = NamedTempFile::new_in(failure::folder(path)).map_err(failure::without_temporary_name)?;
     new.write_all(text.as_bytes())?;
     Ok(new)
 }
 
-/// Keeps what a controller has learned, and the seed if it was drawn, in memory: no crash of the machine is outlived.
+/// Keeps what a controller has learned, and the seed if it was drawn, in memory; it does not survive a crash of the machine.
 pub(crate) fn write_learned(path: &Path, learned: LearnedState, seed: Option<u64>) -> io::Result<()> {
     let path = kept_files::place(path)?;
     let new = beside(&path, &StateDocument::new(learned, seed, None).text())?;
     new.persist(path).map(drop).map_err(|failed| failed.error)
 }
 
-/// The file of a running gateway.
+/// The state file of a running gateway.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct StateFile(Arc<Mutex<KeptFile>>);
 
@@ -211,14 +211,14 @@ struct KeptFile {
     seed: Option<u64>,
     /// Whether the rate forecast has a file of its own.
     has_rate_forecast: bool,
-    /// Whether the last write failed, which was said then.
+    /// Whether the last write failed, which was logged then.
     fails: bool,
-    /// Another process has taken over what is kept.
+    /// Whether another process has taken over the file.
     is_given_up: bool,
 }
 
 impl StateFile {
-    /// Keeps the state where this configuration says, from now on.
+    /// Keeps the state where this configuration says from now on.
     pub(crate) fn follow(&self, configuration: &Configuration, file: &Path, (seed, from): seed::Known) {
         let mut kept = lock(&self.0);
         kept.path = path(configuration, file);
@@ -229,7 +229,7 @@ impl StateFile {
     /// Writes the file every ten seconds from now on.
     ///
     /// # Errors
-    /// There is no thread.
+    /// The thread cannot be started.
     pub(crate) fn start(&self, gateway: Reloader) -> io::Result<()> {
         let own = self.clone();
         let write = move || {

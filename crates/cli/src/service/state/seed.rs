@@ -1,8 +1,8 @@
-//! The seed of the client hash where the configuration states none: drawn at the first start, and kept with the state.
+//! The seed of the client hash if the configuration names none: drawn at the first start, and kept with the state.
 //!
-//! A client that knows the seed can compute whether it gets the better level, so no default would do. It is kept because a new
-//! seed would change the level of most clients at each restart. Where no file can be written the gateway runs all the same, and
-//! says so.
+//! A client that knows the seed can compute whether it gets the better level, so there can be no default seed. The seed is kept
+//! because a new one would change the level of most clients at each restart. If no file can be written, the gateway runs all
+//! the same, and says so.
 
 use super::{KnownState, StateDocument, read, write};
 use plimsoll_config::Configuration;
@@ -13,10 +13,10 @@ use std::hash::{BuildHasher, Hasher};
 use std::io::ErrorKind;
 use std::path::Path;
 
-/// A seed, and where it is from.
+/// A seed, and where it comes from.
 pub(crate) type Known = (u64, SeedSource);
 
-/// The seed that the gateway is to run with; it is drawn if there is none yet.
+/// The seed that the gateway is to run with; drawn if there is none yet.
 pub(crate) fn draw(configuration: &Configuration, state: &KnownState) -> Known {
     if let Some(configured) = configuration.gateway.seed {
         return (configured, SeedSource::Configured);
@@ -25,10 +25,11 @@ pub(crate) fn draw(configuration: &Configuration, state: &KnownState) -> Known {
     if let Some(seed) = state.seed {
         return (seed, source);
     }
-    // A seed that may be configured is positive in 64 bits, so that the seed can be copied there.
+    // A configuration takes positive numbers of 64 bits, so the drawn seed is one too and can be copied there.
     let seed = drawn() & i64::MAX as u64;
     let Some(path) = &state.path else { return (seed, SeedSource::Drawn) };
-    // A state without a seed, or one that is none, is written anew; a file that appears meanwhile is another gateway's.
+    // If a file exists but has no valid seed, it is replaced. A file that appears meanwhile belongs to another gateway and is
+    // not replaced.
     let replaces = path.exists();
     match write(path, &StateDocument::new(LearnedState::default(), Some(seed), None).text(), replaces) {
         Ok(()) => (seed, SeedSource::Kept),
@@ -48,13 +49,13 @@ pub(crate) fn draw(configuration: &Configuration, state: &KnownState) -> Known {
     }
 }
 
-/// The seed that is configured or kept; `None` if none was drawn yet.
+/// The configured or kept seed; `None` if none was drawn yet.
 pub(crate) fn find(configuration: &Configuration, file: &Path) -> Option<u64> {
     let kept = || KnownState::find(configuration, file, None).seed;
     configuration.gateway.seed.or_else(kept)
 }
 
-/// A seed that nobody can compute: the standard library's keys are drawn by the operating system.
+/// A seed that cannot be guessed: the standard library gets its hash keys from the operating system.
 pub(crate) fn drawn() -> u64 {
     RandomState::new().build_hasher().finish()
 }

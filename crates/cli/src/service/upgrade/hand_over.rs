@@ -1,4 +1,4 @@
-//! The process that hands over: it starts the next one, and waits until that one is ready.
+//! The replaced process's side: it starts the next process, and waits until that one is ready.
 
 use super::{PREDECESSOR, READY, passing};
 use crate::service::sync::lock;
@@ -11,12 +11,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use std::{env, thread};
 
-/// How long the new process may take until it is ready.
+/// How long the new process may take to become ready.
 const LIMIT: Duration = Duration::from_secs(60);
 
 const STOPPED: &str = "this process was asked to end meanwhile";
 
-/// At most one upgrade is under way.
+/// The upgrade in progress; there is at most one.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Upgrade(Arc<Mutex<Stage>>);
 
@@ -24,14 +24,14 @@ pub(crate) struct Upgrade(Arc<Mutex<Stage>>);
 enum Stage {
     #[default]
     None,
-    /// A new process is being started, or reads its configuration.
+    /// A new process is being started, or is reading its configuration.
     Begun(Option<Child>),
     /// The new process serves.
     Ready(u32),
 }
 
 impl Upgrade {
-    /// Starts the next process, and waits for it on a thread of its own. `sockets` and `learned` are what it is handed.
+    /// Starts the next process, and waits for it on a thread of its own. `sockets` and `learned` are handed to the new process.
     pub(crate) fn begin(&self, sockets: io::Result<Vec<ListeningSocket>>, learned: String) {
         if !matches!(*lock(&self.0), Stage::None) {
             return tracing::info!("an upgrade is under way already");
@@ -45,7 +45,7 @@ impl Upgrade {
                 if matches!(*lock(&upgrade.0), Stage::None) {
                     return tracing::info!("not upgraded: this process was asked to end meanwhile");
                 }
-                // A process that is not ready is not to begin to serve later.
+                // A process that did not become ready must not begin to serve later.
                 upgrade.cancel();
                 tracing::error!("not upgraded, this process goes on: {wrong}");
             }
@@ -69,7 +69,7 @@ impl Upgrade {
         let mut stage = lock(&self.0);
         if let Stage::Begun(child) = &mut *stage {
             if let Some(child) = child {
-                // An error means that it has ended.
+                // An error means that the process has ended already.
                 let _ = child.kill();
                 let _ = child.wait();
             }
@@ -106,7 +106,7 @@ impl Upgrade {
         Ok(())
     }
 
-    /// Starts the new process, unless this one was asked to end meanwhile: the other would find its sockets gone, or taken.
+    /// Starts the new process, unless the end was requested meanwhile: the new process would find its sockets closed or taken.
     fn start(&self, input: UnixStream) -> Result<u32, String> {
         let mut stage = lock(&self.0);
         if !matches!(*stage, Stage::Begun(None)) {
@@ -118,7 +118,7 @@ impl Upgrade {
         Ok(process)
     }
 
-    /// How the new process has ended before it was ready.
+    /// How the new process ended before it was ready.
     fn ended(&self) -> String {
         match &mut *lock(&self.0) {
             Stage::Begun(Some(child)) => match child.wait() {
@@ -132,8 +132,8 @@ impl Upgrade {
     }
 }
 
-/// Starts the program that was started, as it was: by the name and with the arguments of this process, so that a file that was
-/// put in its place, or a link that was moved, is what runs next.
+/// Starts the program again by the name and with the arguments of this process, so that a replaced file or a moved link takes
+/// effect.
 fn start(input: UnixStream) -> io::Result<Child> {
     let mut words = env::args_os();
     let program =
@@ -144,7 +144,7 @@ fn start(input: UnixStream) -> io::Result<Child> {
         .env_remove("LISTEN_FDS")
         .env_remove("LISTEN_PID")
         .env_remove("LISTEN_FDNAMES")
-        // It names this process, of which systemd hears that it has been replaced.
+        // `WATCHDOG_PID` names this process, but systemd is told that another one has taken its place.
         .env_remove("WATCHDOG_PID")
         .stdin(OwnedFd::from(input))
         .spawn()

@@ -8,11 +8,11 @@
 //! stops accepting, drains, ends     <──────  "ready"
 //! ```
 //!
-//! The sockets go over a Unix socket that the new process has as its standard input ([`passing`]): no file, no name that
-//! another user could take, no descriptor numbers to agree on. If the new process ends before it is ready, or takes too long,
-//! the old one says so and goes on as if nothing had been asked. A connection is accepted by either process meanwhile.
+//! The sockets go over a Unix socket that is the new process's standard input ([`passing`]). So there is no file, no name that
+//! another user could take, and no descriptor numbers to agree on. If the new process ends before it is ready, or takes too
+//! long, the old one logs it and goes on. Until then either process may accept a connection.
 //!
-//! systemd hands sockets over in its own way, which [`Start::find`] knows too.
+//! [`Start::find`] also takes sockets that systemd hands over in its own way.
 
 mod hand_over;
 mod passing;
@@ -21,7 +21,7 @@ mod take_over;
 pub(crate) use hand_over::Upgrade;
 pub(crate) use take_over::Start;
 
-/// The variable that says to a process which one has started it to hand over: the number of that process.
+/// The variable that tells a new process the id of the process that started it to take over.
 const PREDECESSOR: &str = "PLIMSOLL_TAKES_OVER_FROM";
-/// What the new process writes once it serves.
+/// What the new process writes when it serves.
 const READY: &[u8] = b"ready\n";

@@ -1,5 +1,5 @@
-//! Sockets that listen and a text over a Unix socket: `+` with each descriptor, or `=` if a supervisor has opened it, then `.`,
-//! the text's length and the text.
+//! Passes listening sockets and a text over a Unix socket: `+` with each descriptor, or `=` if a supervisor opened it, then
+//! `.`, the text's length and the text.
 
 use plimsoll_gateway::ListeningSocket;
 use rustix::cmsg_space;
@@ -15,10 +15,10 @@ use std::os::unix::net::UnixStream;
 const OWN: u8 = b'+';
 const SUPERVISED: u8 = b'=';
 const TEXT: u8 = b'.';
-/// The longest text: what was learned of a thousand sites is much shorter.
+/// The longest text; what is learned about a thousand sites is much shorter.
 const LONGEST: u64 = 64 << 20;
 
-/// Sends sockets that listen and a text.
+/// Sends listening sockets and a text.
 pub(super) fn send(socket: &UnixStream, listeners: &[ListeningSocket], text: &str) -> io::Result<()> {
     for listener in listeners {
         let kind = if listener.is_supervised { SUPERVISED } else { OWN };

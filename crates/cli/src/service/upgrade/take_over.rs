@@ -1,4 +1,4 @@
-//! The beginning of a process: with sockets of the gateway before it, with sockets of systemd, or with none.
+//! The start of a process: with the sockets of the gateway before it, with sockets of systemd, or with none.
 
 use super::{PREDECESSOR, READY, passing};
 use crate::output::failure::Failure;
@@ -14,9 +14,9 @@ use std::os::unix::process::parent_id;
 /// How a process starts.
 #[derive(Debug, Default)]
 pub(crate) struct Start {
-    /// The sockets that listen already.
+    /// The sockets that are already listening.
     pub(crate) inherited: Inherited,
-    /// What the gateway before this one has learned, as it wrote it.
+    /// The learned state of the gateway before this one, as that one wrote it.
     pub(crate) learned: Option<String>,
     predecessor: Option<Predecessor>,
 }
@@ -29,10 +29,10 @@ struct Predecessor {
 }
 
 impl Start {
-    /// Finds out. Must be called before other threads run, since it takes variables out of the environment.
+    /// Finds out how the process starts. Must be called before other threads run, because it removes environment variables.
     ///
     /// # Errors
-    /// What was to be handed over is not there.
+    /// What was to be handed over is missing.
     pub(crate) fn find() -> Result<Start, Failure> {
         let failed = |error: io::Error| {
             Failure::Failed(format!("cannot take over the sockets that listen: {error}\nStart it by itself."))
@@ -46,8 +46,7 @@ impl Start {
         }
     }
 
-    /// Says where the sockets are from, closes those that nobody accepts from, and lets the gateway before this one know that
-    /// it may go.
+    /// Logs where the sockets come from, closes those that this gateway does not use, and lets the gateway before this one go.
     pub(crate) fn ready(self, left: Inherited) {
         for (address, is_supervised) in left.left() {
             let what = if is_supervised {
@@ -57,7 +56,7 @@ impl Start {
             };
             tracing::warn!(listener = %address, "the socket of {address} {what}; no `listen` of the file has it");
             if let (Address::Unix(path), false) = (address, is_supervised) {
-                // Nobody listens at it any more.
+                // No process listens at this path any more.
                 let _ = std::fs::remove_file(path);
             }
         }
@@ -72,7 +71,7 @@ impl Start {
     }
 }
 
-/// The process that has started this one to hand over. The variable alone does not show it: it may have been inherited.
+/// The process that started this one to take over. The variable alone does not prove it, because it may have been inherited.
 fn predecessor() -> Option<u32> {
     let process = env::var(PREDECESSOR).ok()?.parse().ok()?;
     (process == parent_id()).then_some(process)
@@ -92,7 +91,7 @@ fn from_systemd() -> io::Result<Vec<ListeningSocket>> {
     let count = given.len();
     let mut take = |number| match given.take_tcp_listener(number) {
         Ok(taken) => Ok(taken.map(OwnedFd::from)),
-        // A socket of another kind stays where it was.
+        // A socket of another kind is left in place.
         Err(_) => given.take_unix_listener(number).map(|taken| taken.map(OwnedFd::from)),
     };
     let sockets = (0..count).filter_map(|number| take(number).transpose());

@@ -29,7 +29,7 @@ impl Link {
         Ok(made.into_temp_path())
     }
 
-    /// Whether `target`, read from the link, is this tree, whichever path it names it by.
+    /// Whether `target`, as read from the link, is the folder `tree`, also if the two paths differ.
     fn leads_to(&self, target: &Path, tree: &Path) -> bool {
         let from = self.path.parent().unwrap_or(Path::new("")).join(target);
         from == tree
@@ -44,7 +44,7 @@ impl Chooser for Link {
             Ok(target) => target,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(_) if self.path.exists() => {
-                // Moved to a tree that is there it would land inside.
+                // If a tree has that path already, `mv` would move into it, so another name is proposed.
                 let to = match fs::symlink_metadata(&self.full).is_ok() {
                     true => self.path.with_added_extension("old"),
                     false => self.full.clone(),

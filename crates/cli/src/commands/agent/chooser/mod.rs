@@ -1,8 +1,8 @@
-//! Choosers of the content tree: a symbolic link, or a file that nginx or Apache reads. In comes the fraction of clients
-//! that get full quality; out goes the fraction that the server then has.
+//! Choosers of the content tree: a symbolic link, or a file that nginx or Apache reads. Input: the fraction of clients that get
+//! full quality. Output: the fraction that the server then has.
 //!
-//! Each chooser makes its new link or file beside the old one and renames it over that, in one step. So no reader ever
-//! sees half a file, and a full disk leaves the old one in place.
+//! Each chooser makes its new link or file beside the old one and renames it over the old one in one step. So no reader ever
+//! sees half a file, and if the disk is full the old one stays.
 
 mod apache;
 mod link;
@@ -22,18 +22,18 @@ const FIRST_LINE: &str = "# Written by `plimsoll agent`, do not edit. Clients at
 
 /// Chooses between the trees.
 pub(super) trait Chooser {
-    /// The fraction of clients at full quality as the link or file has it; none if there is neither yet. An error means
-    /// something that the agent did not make, and must not touch.
+    /// The fraction of clients at full quality according to the link or file; `None` if neither exists yet. An error describes
+    /// something that the agent did not make and must not touch.
     fn present(&self) -> Result<Option<f64>, String>;
 
-    /// All that is wrong with the chooser, each with what to do. With `acts` it tries to write.
+    /// Everything that is wrong with the chooser, and what to do about each. If `acts` is set, writing is tried too.
     fn check(&self, acts: bool) -> Vec<String>;
 
     /// Gives full quality to this fraction of clients and returns it, rounded as the server needs it; an error changes
     /// nothing.
     fn set(&mut self, fraction: f64) -> io::Result<f64>;
 
-    /// Gives full quality to all clients, also where no agent and no server runs; returns what was done, in words.
+    /// Gives full quality to all clients, also if no agent and no server runs; returns a sentence about what was done.
     fn restore(&mut self) -> io::Result<String> {
         self.set(1.0).map(|_| "full quality for everybody".to_owned())
     }
@@ -49,7 +49,7 @@ pub(super) fn chooser(agent: &Agent) -> Box<dyn Chooser> {
     }
 }
 
-/// The link or file that it writes.
+/// The link or file that the agent writes.
 pub(super) fn path(agent: &Agent) -> &Path {
     match &agent.chooser {
         Configured::Link(path) | Configured::Apache(path) => path,
@@ -64,7 +64,7 @@ pub(super) struct Trees {
 }
 
 impl Trees {
-    /// What is wrong with trees that are folders; with `surely` they are, else if the other one is there.
+    /// The missing folders of trees. Unless `surely` says that the trees are folders, they are only if one of them exists.
     fn missing(&self, surely: bool) -> Vec<String> {
         let trees = [&self.full, &self.degraded].map(Path::new);
         let are_folders = surely || trees.iter().any(|tree| tree.is_absolute() && tree.is_dir());

@@ -1,9 +1,9 @@
 //! nginx's `split_clients`: a keyed hash of the client, and the fraction of hashes that get full quality.
 //!
-//! A signal to the process that the pid file names makes nginx read its configuration again; then nginx starts new workers and
+//! A signal to the process that the pid file names makes nginx read its configuration again; nginx then starts new workers and
 //! lets the old ones finish. A hash below the fraction is also below a larger fraction, so no client loses quality when the
 //! fraction rises. The hash is MurmurHash2: it is uniform, but a client that knew the key could choose its group. Therefore the
-//! key is derived from the seed, and the seed itself is not written. Where no seed is configured the key is drawn, and the file
+//! key is derived from the seed, and the seed itself is not written. If no seed is configured, the key is drawn, and the file
 //! that nginx reads keeps it.
 
 use super::{Chooser, FIRST_LINE, Trees, fraction_of, writable};
@@ -19,7 +19,7 @@ use std::io;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// The steps of the fraction: percentages of nginx have two decimals.
+/// The number of steps of the fraction: nginx's percentages have two decimals.
 const STEPS: f64 = 10_000.0;
 
 /// The file with `split_clients`, and the nginx that reads it.
@@ -48,8 +48,7 @@ impl NginxSplit {
         })
     }
 
-    /// The process of the pid file; the error is `NotFound` where the file names none, as `nginx -T` leaves it, or one that
-    /// has another program: an nginx that was killed leaves its number to others.
+    /// The process that the pid file names. The error is `NotFound` if the file names none, as after `nginx -T`.
     fn pid(&self) -> io::Result<Pid> {
         let name = self.nginx.pid.display();
         let text = fs::read_to_string(&self.nginx.pid)
@@ -100,7 +99,7 @@ impl NginxSplit {
     }
 }
 
-/// Whether this file is among those that nginx reads, by what `nginx -T` printed.
+/// Whether nginx reads this file, according to the output of `nginx -T`.
 fn includes(dump: &str, file: &Path) -> bool {
     let real = |path: &Path| fs::canonicalize(path).ok();
     dump.lines()
@@ -108,7 +107,7 @@ fn includes(dump: &str, file: &Path) -> bool {
         .any(|name| Path::new(name) == file || (real(file).is_some() && real(Path::new(name)) == real(file)))
 }
 
-/// Whether nginx takes the variable for a folder, by what `nginx -T` printed: in `root` or `alias`.
+/// Whether nginx uses the variable for a folder, in `root` or `alias`, according to the output of `nginx -T`.
 fn takes_folders(dump: &str, variable: &str) -> bool {
     dump.split(['\n', ';', '{', '}']).any(|directive| {
         let mut words = directive.split_ascii_whitespace();
@@ -174,7 +173,7 @@ impl Chooser for NginxSplit {
         wrong
     }
 
-    /// An nginx that does not run cannot be signalled, and reads the file when it starts.
+    /// If nginx does not run, no signal can reach it; it reads the file when it starts.
     fn restore(&mut self) -> io::Result<String> {
         let said = "full quality for everybody";
         if self.runs() {
@@ -190,7 +189,7 @@ impl Chooser for NginxSplit {
         let (text, fraction) = text(fraction, self);
         replace(&self.nginx.file, &text)?;
         if let Err(error) = self.reload() {
-            // The file must state what nginx does, because `present` reads it.
+            // The file must state what nginx really does, because `present` reads it, so the old text is put back.
             if let Some(before) = before {
                 replace(&self.nginx.file, &before)?;
             }

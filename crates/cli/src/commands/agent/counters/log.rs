@@ -1,8 +1,8 @@
 //! An access log, followed while the server writes it, and through its rotation.
 //!
-//! A log is rotated in one of two ways. Either it is moved away and a new file takes its name (the inode differs), or it
-//! is copied and cut (it is shorter than what was read). The server goes on writing into a moved file until it is told to
-//! stop. So a moved file is read on, and left only when two looks in a row found nothing new in it.
+//! A log is rotated in one of two ways. Either it is moved away and a new file takes its name (the inode differs), or it is
+//! copied and truncated (it is shorter than what was read). The server goes on writing into a moved file until it is told to
+//! reopen its log. So a moved file is read on, and left only after two looks in a row that found nothing new in it.
 
 use super::Complaint;
 use plimsoll_core::agent::Counters;
@@ -20,7 +20,7 @@ const TAIL: u64 = 64 << 10;
 
 pub(crate) struct FollowedLog {
     path: PathBuf,
-    /// None while no file has the name.
+    /// The file; `None` while no file has the name.
     file: Option<File>,
     /// The bytes read from `file`.
     read: u64,
@@ -67,7 +67,7 @@ impl FollowedLog {
         })
     }
 
-    /// Counts the lines written since the last look; returns the seconds between the two as well.
+    /// Counts the lines written since the last look; also returns the seconds between the two looks.
     pub(super) fn look(&mut self, now: Instant) -> Option<(Counters, f64)> {
         let mut counters = Counters::default();
         let read = self.read_on(&mut counters);
@@ -140,7 +140,7 @@ fn count(line: &[u8], counters: &mut Counters) -> Option<String> {
             counters.bytes += bytes;
             None
         }
-        // Servers log connections without a request too, as `"-" 408 -`. They count for nothing.
+        // Servers also log connections without a request, as `"-" 408 -`. Such lines are ignored.
         Err(why) => {
             let shown: String = line.chars().filter(|c| !c.is_control()).take(100).collect();
             Some(format!("a line of the log is passed over, as all like it will be: {why}: {shown}"))

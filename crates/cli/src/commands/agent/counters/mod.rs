@@ -1,5 +1,5 @@
-//! The server's own counters, from its access log or from a status page, or what its packets show, and the processor time of
-//! its processes. Out goes how they moved since the last look.
+//! The server's counters, from its access log, a status page or its packets, and the processor time of its processes. Output:
+//! the change of the counters since the last look.
 
 mod log;
 pub(super) mod processor;
@@ -43,7 +43,7 @@ impl CounterSource {
         StatusPage::open(url, format, (agent.sense, every)).map(CounterSource::Page)
     }
 
-    /// How the counters moved since the last look, and in how many seconds; none if they could not be read meanwhile.
+    /// The change of the counters since the last look, and the seconds between; `None` if the counters could not be read.
     pub(super) fn look(&mut self, now: Instant) -> Option<(Counters, f64)> {
         match self {
             CounterSource::Log(log) => log.look(now),
@@ -53,7 +53,7 @@ impl CounterSource {
         }
     }
 
-    /// How many bytes of packets had no room to wait for their turn, since the start; none where no packets are read.
+    /// Bytes of packets since the start that were dropped because too many bytes waited; `None` if no packets are read.
     pub(super) fn dropped(&self) -> Option<u64> {
         match self {
             CounterSource::Log(_) | CounterSource::Page(_) => None,
@@ -62,7 +62,7 @@ impl CounterSource {
         }
     }
 
-    /// What is wrong with lines of the log, with a page that no longer counts, or with the packets, given once.
+    /// A complaint about the log's lines, about a page that no longer counts, or about the packets; returned once.
     pub(super) fn complaint(&mut self) -> Option<String> {
         match self {
             CounterSource::Log(log) => log.complaint.take(),
@@ -73,7 +73,7 @@ impl CounterSource {
     }
 }
 
-/// What is wrong with a source, said once.
+/// A complaint about a source that is made once.
 #[derive(Default)]
 struct Complaint {
     unsaid: Option<String>,
@@ -91,7 +91,7 @@ impl Complaint {
         self.unsaid.take()
     }
 
-    /// The next one is said again.
+    /// Lets the next complaint be made again.
     fn forget(&mut self) {
         self.is_made = false;
     }

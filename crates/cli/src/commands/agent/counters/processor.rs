@@ -1,7 +1,7 @@
-//! The processor time of the server's processes: of the one that a pid file names, and of its children.
+//! The processor time of the server's processes: the process that the pid file names, and its children.
 //!
-//! Processes come and go: nginx starts new workers when it reads its configuration again. A process counts from its second
-//! look on, so that one which could not be seen for a moment is not counted twice.
+//! Processes come and go: nginx starts new workers when it reads its configuration again. A process counts from its second look
+//! on, so that a process which could not be read at one look is not counted twice.
 
 use plimsoll_config::Agent;
 use plimsoll_core::agent::ProcessorTime;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 use std::{fs, thread};
 
-/// The sense. What it cannot read it does not show.
+/// Reads the processor time. If it cannot be read, nothing is shown.
 pub(crate) struct ProcessorSense {
     pid: PathBuf,
     before: Option<(Instant, Processes)>,
@@ -30,7 +30,7 @@ impl ProcessorSense {
         Some(ProcessorSense { pid: agent.pid.clone()?, before: None })
     }
 
-    /// What the processes used since the last look.
+    /// The processor time that the processes used since the last look.
     pub(crate) fn look(&mut self, now: Instant) -> Option<ProcessorTime> {
         let (then, before) = match processes(&self.pid) {
             Ok(found) => self.before.replace((now, found))?,
@@ -68,11 +68,11 @@ fn processes(pid: &Path) -> Result<Processes, String> {
     let own = found.add(&parent).map_err(unknown)?;
     let children = parent.task_main_thread().and_then(|thread| thread.children()).unwrap_or_default();
     for child in children {
-        // One that has just ended is no error.
+        // A child that has just ended is no error.
         let child = i32::try_from(child).ok().and_then(|child| Process::new(child).ok());
         found.threads += child.and_then(|child| found.add(&child).ok()).unwrap_or(0);
     }
-    // A process with children leaves the work to them.
+    // A process with children leaves the work to them, so its own threads do not count.
     found.threads = if found.ticks.len() > 1 { found.threads } else { own };
     Ok(found)
 }

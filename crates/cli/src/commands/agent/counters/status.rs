@@ -1,8 +1,8 @@
 //! A status page: Apache's `server-status?auto`, or nginx's `stub_status`.
 //!
-//! A thread of its own asks for the page, because under overload the page waits like all other requests. A look returns
-//! how the totals moved between the two latest answers, and nothing if there was no new answer. A page that no longer counts
-//! is no answer: a server about which nothing is known must not seem to be calm.
+//! A thread of its own requests the page, because under overload the page waits like all other requests. A look returns the
+//! change of the totals between the two latest answers, or nothing if there was no new answer. An answer whose counters have
+//! stopped is ignored: a server about which nothing is known must not seem idle.
 
 use super::Complaint;
 use super::totals::{self, Totals};
@@ -14,7 +14,7 @@ use plimsoll_core::agent::{Counters, LoadSense};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// A request for the page is given up after this.
+/// The time after which a request for the page is given up.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,15 +29,15 @@ pub(crate) struct StatusPage {
     seen: Option<(Instant, Totals)>,
 }
 
-/// The latest answer that counts.
+/// The latest usable answer.
 struct Latest {
     answer: (Instant, Totals),
-    /// What the page has lacked since then.
+    /// What later answers lack.
     lacking: Complaint,
 }
 
 impl StatusPage {
-    /// Asks once, and starts the thread if the answer has what `sense` needs.
+    /// Requests the page once, and starts the thread if the answer has what `sense` needs.
     pub(super) fn open(
         url: &HttpUrl,
         format: StatusFormat,
@@ -69,23 +69,23 @@ impl StatusPage {
         Ok(StatusPage { latest, seen: None })
     }
 
-    /// How the totals moved between the two latest answers.
+    /// The change of the totals between the two latest answers.
     pub(super) fn look(&mut self) -> Option<(Counters, f64)> {
         let latest = lock(&self.latest).answer;
         let before = self.seen.replace(latest)?;
         moved(&before, &latest)
     }
 
-    /// What the page lacks that it had, said once each time.
+    /// What the page lacks now and had before; returned once each time.
     pub(super) fn complaint(&mut self) -> Option<String> {
         lock(&self.latest).lacking.take()
     }
 }
 
-/// How totals moved; none without a new answer, if the server has restarted, or if it counts no longer.
+/// The change of the totals; `None` without a new answer, if the server has restarted, or if its counters have stopped.
 fn moved((then, before): &(Instant, Totals), (now, totals): &(Instant, Totals)) -> Option<(Counters, f64)> {
     let seconds = now.saturating_duration_since(*then).as_secs_f64();
-    // The request for the page was counted too. If not even that was, the page does not count.
+    // The request for the page was counted too. If not even that request was counted, the page's counters have stopped.
     let requests = totals.requests?.checked_sub(before.requests?)?.checked_sub(1)?;
     let bytes = match (totals.bytes, before.bytes) {
         (None, None) => 0,
@@ -118,7 +118,7 @@ fn read(client: &PageClient, place: &str, format: StatusFormat) -> Result<Totals
     }
 }
 
-/// What is missing on a page, and how to make the server state it.
+/// A sentence about what the page lacks, and how to make the server state it; `None` if it lacks nothing.
 fn lacks(totals: &Totals, sense: LoadSense, format: StatusFormat) -> Option<String> {
     match sense {
         _ if totals.requests.is_none() => {

@@ -1,5 +1,4 @@
-//! What a status page states. Whatever stands on it, reading it has an answer: a page may come from anything that listens
-//! there.
+//! Parses a status page. Any text gives a result, because the page may come from anything that listens at its address.
 
 /// What a page states: totals since the server's start, and the connections and workers of the moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -6,18 +6,18 @@ use plimsoll_core::agent::{Counters, LoadSense, ProcessorTime};
 use plimsoll_wire::Capture;
 use std::time::Instant;
 
-/// The number of requests of a period that may be given up, beside one in a hundred, before it is reported.
+/// The number of given-up requests in a period, on top of one in a hundred, above which they are reported.
 const GIVEN_UP: u64 = 10;
 
 pub(crate) struct WireSense {
     capture: Capture,
     workers: u32,
     last: Instant,
-    /// Packets that were lost until the last look.
+    /// Packets lost up to the last look.
     lost: u64,
-    /// Bytes that the capture had no room to keep until their turn came, since the start.
+    /// Bytes dropped since the start, because the capture had no room to keep them until their turn.
     dropped: u64,
-    /// That what is seen is too little, and that nothing is any more.
+    /// `complaint` says that too little of the load is seen, `failure` that nothing is seen any more.
     pub(super) complaint: Complaint,
     pub(super) failure: Complaint,
 }
@@ -36,7 +36,7 @@ impl WireSense {
         Ok(WireSense { capture, workers, last: Instant::now(), lost: 0, dropped: 0, complaint, failure })
     }
 
-    /// What was seen since the last look, and in how many seconds.
+    /// The requests and bytes seen since the last look, and the seconds between.
     pub(super) fn look(&mut self, now: Instant) -> Option<(Counters, f64)> {
         let seconds = now.saturating_duration_since(self.last).as_secs_f64();
         let Some((seen, in_service)) = self.capture.look().filter(|_| seconds > 0.0) else {
@@ -55,7 +55,7 @@ impl WireSense {
         self.complaint.make((seen.dropped > 0).then(|| {
             format!("{} bytes of packets waited for others and had no more room: {too_little}", seen.dropped)
         }));
-        // A client or a network that went away leaves some behind.
+        // Some requests are given up whenever a client leaves or the network fails, so a few are no reason to complain.
         let given_up = seen.given_up;
         self.complaint.make(
             (given_up > seen.requests / 100 + GIVEN_UP)
@@ -65,7 +65,8 @@ impl WireSense {
             requests: seen.requests,
             bytes: seen.bytes,
             response: Some(seen.response),
-            // Up to the number of workers, their busy time says more.
+            // If no more requests are in service than there are workers, the busy time of the workers says more than their
+            // number.
             in_service: Some(in_service).filter(|in_service| *in_service > self.workers),
             workers: Some(self.workers),
             processor: Some(ProcessorTime {
@@ -77,7 +78,7 @@ impl WireSense {
         Some((counters, seconds))
     }
 
-    /// How many bytes had no room to wait, since the start.
+    /// Bytes dropped since the start, because too many bytes waited.
     pub(super) fn dropped(&self) -> u64 {
         self.dropped
     }
