@@ -4,10 +4,10 @@
 //! text -> toml (tree with spans) -> keys (typed, located) -> resolve (names to numbers, meaning) -> plain structs
 //! ```
 //!
-//! Each format has a room with a table of keys, from which its reading, suggestions, reference and JSON Schema are made,
-//! so that they cannot drift. All errors of a file are reported at once ([`Diagnostics`]). A workload is read against the
-//! promises that a configuration makes ([`parse_workload`]). Nothing here touches the file system or the network: the
-//! caller looks up names and opens folders.
+//! Each format has a room with a table of keys, from which its reading, suggestions, reference and JSON Schema are made, so
+//! that they cannot drift apart. All errors of a file are reported at once ([`Diagnostics`]). A workload is read against the
+//! promises of a configuration ([`parse_workload`]). This crate touches neither the file system nor the network: the caller
+//! looks up names and opens folders.
 
 mod adaptation;
 mod agent;
@@ -42,12 +42,12 @@ pub struct Configuration {
     pub gateway: Gateway,
 }
 
-/// Reads a configuration as the gateway keeps it: before a server that decides itself, what needs a queue
-/// ([`Promises::before_servers`]). `name` is the file's name as the user gave it: it stands in diagnostics, and relative paths
+/// Reads a configuration for the gateway. Before a server that decides itself, the gateway keeps only the promises that need a
+/// queue ([`Promises::before_servers`]). `name` is the file's name as the user gave it: diagnostics show it, and relative paths
 /// are taken from its folder.
 ///
 /// # Errors
-/// All that is wrong with the file, at once.
+/// All errors of the file at once.
 pub fn parse(source: &str, name: &str) -> Result<Configuration, Diagnostics> {
     let Configuration { promises, mut gateway } = parse_whole(source, name, check_listens)?;
     for (decided_inside, rewrites) in promises.decided_inside().zip(&mut gateway.settings.rewrites) {
@@ -58,17 +58,17 @@ pub fn parse(source: &str, name: &str) -> Result<Configuration, Diagnostics> {
     Ok(Configuration { promises: promises.before_servers(), gateway })
 }
 
-/// Reads a configuration as the processes of a server keep it ([`Promises::inside_servers`]): clients connect to the server
-/// itself, so that `listen` may be absent.
+/// Reads a configuration for the processes of a server that decides itself ([`Promises::inside_servers`]). Clients connect to
+/// the server, so `listen` may be absent.
 ///
 /// # Errors
-/// All that is wrong with the file, at once.
+/// All errors of the file at once.
 pub fn parse_inside(source: &str, name: &str) -> Result<Configuration, Diagnostics> {
     let Configuration { promises, gateway } = parse_whole(source, name, |_, _| ())?;
     Ok(Configuration { promises: promises.inside_servers(), gateway })
 }
 
-/// Reads all of it; `check` says what else its reader needs.
+/// Reads a configuration; `check` reports what else its reader needs.
 fn parse_whole(
     source: &str,
     name: &str,

@@ -1,8 +1,8 @@
 //! The policy file of `plimsoll adapt` and `plimsoll impact`: how a site's lighter copies are made.
 //!
-//! Comes in: the text of a policy. Goes out: [`Adaptation`], in which what the file leaves out is absent, because the
-//! adapter has the defaults and the command line has an option for each key. Levels, steps and tags are given as words;
-//! the adapter has types of its own for them.
+//! Input: the text of a policy. Output: [`Adaptation`], in which every key that the file leaves out is absent, because the
+//! adapter has the defaults and the command line has an option for each key. Levels, steps and tags are given as words; the
+//! adapter has types of its own for them.
 
 pub(crate) mod keys;
 
@@ -12,7 +12,7 @@ use crate::syntax::{Field, Located, listed};
 /// The settings of a policy file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Adaptation {
-    /// The levels to make, by name; empty if it does not say.
+    /// The levels to make, by name; empty if the file does not name any.
     pub levels: Vec<String>,
     /// The steps to leave out, by name.
     pub without: Option<Vec<String>>,
@@ -26,22 +26,22 @@ pub struct Adaptation {
     pub factor: Option<f64>,
     /// The least structural similarity.
     pub similarity: Option<f64>,
-    /// AVIF images too.
+    /// Whether AVIF images are reduced too.
     pub avif: Option<bool>,
     /// The number of links from the first page beyond which pages are left out.
     pub depth: Option<u32>,
-    /// Lower trees have only what differs.
+    /// Whether lower trees have only the files that differ.
     pub sparse: Option<bool>,
     /// Addresses of dynamic pages to store.
     pub snapshots: Vec<String>,
-    /// A pattern of paths and a tag, in the file's order.
+    /// Patterns of paths, each with a tag, in the file's order.
     pub rules: Vec<(String, String)>,
 }
 
-/// Reads a policy. `name` is the file's name as the user gave it: it stands in diagnostics.
+/// Reads a policy. `name` is the file's name as the user gave it, for diagnostics.
 ///
 /// # Errors
-/// All that is wrong with the file, at once.
+/// All errors of the file at once.
 pub fn parse_adaptation(source: &str, name: &str) -> Result<Adaptation, Diagnostics> {
     crate::syntax::read_file(source, name, |file: &keys::AdaptationKeys, _| Some(resolve(file)))
 }

@@ -1,6 +1,6 @@
-//! The file of `plimsoll agent`: an unmodified server, how its load is seen, two content trees, and what chooses.
+//! The file of `plimsoll agent`: an unmodified server, how its load is sensed, two content trees, and the switch between them.
 //!
-//! Comes in: the text of the file. Goes out: [`Agent`], plain data. The settings of the deciding part are the core's own type
+//! Input: the text of the file. Output: [`Agent`], plain data. The settings of the control loop are the core's own type
 //! ([`plimsoll_core::agent::AgentLoopSettings`]).
 
 pub(crate) mod keys;
@@ -17,29 +17,29 @@ use toml::de::DeTable;
 /// The settings of an agent's file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Agent {
-    /// The page that is asked for to see whether the server is in overload.
+    /// The page that is requested to see whether the server is overloaded.
     pub probe: HttpUrl,
     /// Where the server's counters are read.
     pub counters: CountersAt,
-    /// How they become a utilization.
+    /// How the counters become a utilization.
     pub sense: LoadSense,
     /// Where the server writes its process id, if that is known.
     pub pid: Option<PathBuf>,
-    /// How it is decided.
+    /// The settings of the control loop.
     pub settings: AgentLoopSettings,
-    /// The tree of full quality: a folder for a link, else what the server puts in its place.
+    /// The tree of full quality: a folder for a link, otherwise the name that the server's own configuration uses for it.
     pub full: String,
-    /// The degraded one.
+    /// The degraded tree, in the same form.
     pub degraded: String,
     /// The switch between the two trees.
     pub chooser: Chooser,
-    /// The state that is left behind at the end.
+    /// Which tree is left behind when the agent ends.
     pub on_exit: OnExit,
 }
 
 impl Agent {
-    /// The server behind the agent, as a workload names it: a plant `server` and a site `site` with the two trees as
-    /// levels, `degraded` and `full`. Nothing is promised of them.
+    /// Promises for the server behind the agent, with the names that a workload uses: a plant `server`, and a site `site` whose
+    /// levels `degraded` and `full` are the two trees. They promise nothing about them.
     pub fn promises(&self) -> Promises {
         let workers = match self.sense {
             LoadSense::Gap { workers: Some(workers) } => workers,
@@ -88,38 +88,38 @@ pub struct Nginx {
     pub client: String,
     /// Where nginx writes its process id.
     pub pid: PathBuf,
-    /// nginx itself, for `nginx -t`.
+    /// The program nginx, for `nginx -t`.
     pub program: PathBuf,
-    /// nginx's configuration, if not the one that it has built in.
+    /// nginx's configuration file, if it is not the built-in one.
     pub configuration: Option<PathBuf>,
-    /// The seed of the key of the hash; `None` for one that is drawn.
+    /// The seed from which the hash key is derived; `None` if it is to be drawn.
     pub seed: Option<u64>,
 }
 
-/// What is left behind at the end.
+/// The tree that the agent leaves behind when it ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnExit {
     /// Full quality for all clients.
     #[default]
     Restore,
-    /// What was chosen last.
+    /// The tree, or fraction, that was chosen last.
     Keep,
 }
 
 /// A page over HTTP or HTTPS.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpUrl {
-    /// How it is asked for.
+    /// How the page is requested.
     pub scheme: Scheme,
     /// Host and port to connect to; the host is looked up later.
     pub address: String,
-    /// For the `Host` header.
+    /// The `Host` header.
     pub host: String,
     /// Path and query.
     pub target: String,
 }
 
-/// How a page is asked for.
+/// How a page is requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scheme {
     /// HTTP without encryption.
@@ -138,7 +138,7 @@ impl fmt::Display for HttpUrl {
     }
 }
 
-/// Whether a text is an agent's file rather than a configuration: it has a section that only that has.
+/// Whether a text is an agent's file rather than a configuration: it has a section that only an agent's file has.
 pub fn is_agent(source: &str) -> bool {
     has_section(source, &["server", "trees"])
 }
@@ -153,11 +153,11 @@ fn has_section(source: &str, names: &[&str]) -> bool {
     DeTable::parse(source).is_ok_and(|file| has(file.get_ref()))
 }
 
-/// Reads an agent's file. `name` is the file's name as the user gave it: it stands in diagnostics, and relative paths
-/// are taken from its folder.
+/// Reads an agent's file. `name` is the file's name as the user gave it: diagnostics show it, and relative paths are taken from
+/// its folder.
 ///
 /// # Errors
-/// All that is wrong with the file, at once.
+/// All errors of the file at once.
 pub fn parse_agent(source: &str, name: &str) -> Result<Agent, Diagnostics> {
     crate::syntax::read_file(source, name, |file: &keys::AgentKeys, findings| {
         resolve::resolve(file, name, findings)

@@ -1,4 +1,4 @@
-//! From what an agent's file says to what it means. As in the configuration nothing stops at the first error.
+//! Turns the keys of an agent's file into [`Agent`]. As in the configuration, reading does not stop at the first error.
 
 use super::keys::{AgentKeys, ApacheKeys, LinkKeys, NginxKeys, ServerKeys};
 use super::{Agent, Chooser, CountersAt, Nginx, Scheme};
@@ -8,12 +8,12 @@ use plimsoll_core::agent::{AgentLoopSettings, AgentPolicy, LoadSense, Threshold}
 use plimsoll_core::time::Duration;
 use std::path::PathBuf;
 
-/// How far below the load line a link goes back to full quality, where the file does not say.
+/// How far below the load line a link returns to full quality, if the file does not say.
 const BACK_BELOW: f64 = 0.1;
-/// The least change of the fraction that is written to Apache's map: a change costs nothing, but is a line in the log.
+/// The least change of the fraction that is written to Apache's map. A change costs nothing, but makes a line in the log.
 const APACHE_STEP: f64 = 0.02;
 
-/// What `file` means; absent only beside findings.
+/// The agent that `file` describes; `None` only if there are findings.
 pub(super) fn resolve(file: &AgentKeys, name: &str, findings: &mut Findings) -> Option<Agent> {
     let at = |text: &Text| beside(name, &text.0);
     let server = &file.server.value;
@@ -145,7 +145,7 @@ fn nginx(keys: &NginxKeys, at: &dyn Fn(&Text) -> PathBuf) -> Option<(Chooser, Ag
         variable: keys.variable.value.0.clone(),
         client: keys.client.value.0.clone(),
         pid: at(&keys.pid.value),
-        // A name without a folder is looked up in PATH.
+        // A program name without a folder is looked up in PATH.
         program: if program.0.contains('/') { at(program) } else { PathBuf::from(&program.0) },
         configuration: keys.configuration.as_ref().map(|file| at(&file.value)),
         seed: keys.seed.as_ref().map(|seed| seed.value.0),

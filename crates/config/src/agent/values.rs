@@ -1,6 +1,7 @@
 //! Values that only an agent's file has: pages over HTTP, and names that nginx and Apache read.
 //!
-//! A name is written into another program's configuration. Its form is checked here, so that it stays one word there.
+//! Such a name is written into another program's configuration, so its form is checked to make sure that it stays one word
+//! there.
 
 use super::{HttpUrl, OnExit, Scheme};
 use crate::diagnostic::quoted;
@@ -44,7 +45,7 @@ impl TextField for HttpUrl {
     }
 }
 
-/// What would end a word, or begin something else, in a configuration of nginx or a map of Apache.
+/// Characters that would end a word, or begin something else, in a configuration of nginx or a map of Apache.
 const SPECIAL: &[char] = &['"', '\'', '\\', ';', '{', '}', '$', '#'];
 
 texts! {

@@ -4,22 +4,22 @@ use super::{Code, Diagnostic, Diagnostics, quoted};
 use crate::syntax::{SectionShape, sections};
 use std::ops::Range;
 
-/// The most errors that are kept of a file: nobody reads more, and a file of another kind has as many as it has bytes.
+/// The most errors of a file that are kept: nobody reads more, and a file of another kind may have one in every byte.
 const MOST_KEPT: usize = 1000;
 
-/// Errors found so far, and what is known of the section under reading.
+/// The errors found so far, and the section that is being read.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
     found: Vec<Finding>,
-    /// How many values were refused, those included that are not kept.
+    /// How many values were refused, including those whose errors are not kept.
     refused: usize,
-    /// What stands for each NAME in the titles of the sections under reading, outermost first.
+    /// The user's names for each NAME in the titles of the sections that are being read, outermost first.
     names: Vec<String>,
     /// The file's own shape, to find the section that a misplaced key belongs to.
     file: Option<fn() -> SectionShape>,
 }
 
-/// An error before its place is turned into line and column.
+/// An error whose place is still a byte range.
 #[derive(Debug)]
 struct Finding {
     code: Code,
@@ -28,7 +28,7 @@ struct Finding {
     other: Option<(Range<usize>, String)>,
 }
 
-/// What is wrong, and what helps.
+/// A sentence about what is wrong, and one about what to write instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Complaint {
     pub(crate) message: String,
@@ -41,8 +41,8 @@ impl Complaint {
     }
 }
 
-/// Adds an error: `refuse!(findings, Conflict at &span, "what is wrong", help: "what to write instead")`, and after
-/// these, if another place takes part in it, `beside &span => "what stands there"`, to be read before "in line N".
+/// Adds an error: `refuse!(findings, Conflict at &span, "what is wrong", help: "what to write instead")`. If another place
+/// takes part in the error, `beside &span => "what stands there"` follows; the message goes on with "in line N".
 macro_rules! refuse {
     ($findings:expr, $code:ident at $span:expr, $message:expr, help: $help:expr $(, beside $other:expr => $what:expr)?) => {{
         let complaint = $crate::diagnostic::Complaint::new($message, $help);
@@ -54,7 +54,7 @@ macro_rules! refuse {
 pub(crate) use refuse;
 
 impl Findings {
-    /// Nothing found yet in a file of this shape.
+    /// No findings yet, for a file of this shape.
     pub(crate) fn of(file: fn() -> SectionShape) -> Self {
         Findings { file: Some(file), ..Findings::default() }
     }
@@ -66,7 +66,7 @@ impl Findings {
         sections.iter().find(has_it).map(|section| section.title)
     }
 
-    /// Adds an error; `refuse!` is the short form.
+    /// Adds an error; `refuse!` is its short form.
     pub(crate) fn add(
         &mut self,
         code: Code,
@@ -86,12 +86,12 @@ impl Findings {
         self.found.is_empty()
     }
 
-    /// How many values were refused. If reading a value raises the number, the value is not sound.
+    /// How many values were refused. If the number rises while a value is read, the value is not sound.
     pub(crate) fn refused(&self) -> usize {
         self.refused
     }
 
-    /// Reads a section that has a name of the user's choice.
+    /// Reads a section whose name the user chose.
     pub(crate) fn under_name<T>(&mut self, name: &str, read: impl FnOnce(&mut Findings) -> T) -> T {
         self.names.push(quoted(name));
         let read = read(self);
@@ -107,8 +107,8 @@ impl Findings {
         pieces.fold(first, |shown, piece| shown + names.next().map_or("NAME", String::as_str) + piece)
     }
 
-    /// Drops what may follow from an error of syntax alone. After such an error the values read are partly a guess:
-    /// kept is what is wrong in other lines, under headers that could be read, and not merely absent.
+    /// Drops errors that may only follow from an error of syntax, because the values read after it are partly guesses. An error
+    /// is kept if it is in another line, below a header that could be read, and is not about a missing key.
     pub(crate) fn drop_consequences_of_syntax_errors(&mut self, source: &str) {
         let lines = Lines::new(source);
         let line = |finding: &Finding| lines.of(finding.span.start).0;
@@ -126,7 +126,7 @@ impl Findings {
         });
     }
 
-    /// The errors, placed in their source.
+    /// The errors with their lines and columns in the source.
     pub(crate) fn into_diagnostics(self, source: &str, name: &str) -> Diagnostics {
         let place = Lines::new(source);
         let mut all: Vec<Diagnostic> = self
@@ -145,13 +145,13 @@ impl Findings {
     }
 }
 
-/// Keys of a section by name, each with its place where it is given: `places!(keys => rate, load)`.
+/// The keys of a section by name, each with its place if it is given: `places!(keys => rate, load)`.
 macro_rules! places {
     ($keys:expr => $($key:ident),+) => { [$((stringify!($key), $crate::syntax::OptionalKey::span(&$keys.$key))),+] };
 }
 pub(crate) use places;
 
-/// Refuses all but the first of keys that exclude each other; see `places!`.
+/// If several keys are given that exclude each other, refuses all but the first; see `places!`.
 pub(crate) fn exclusive(keys: &[(&str, Option<&Range<usize>>)], help: &str, findings: &mut Findings) {
     let mut given = keys.iter().filter_map(|(name, span)| span.map(|span| (name, span)));
     let Some((first, first_span)) = given.next() else { return };
@@ -162,7 +162,7 @@ pub(crate) fn exclusive(keys: &[(&str, Option<&Range<usize>>)], help: &str, find
     }
 }
 
-/// Byte offsets to lines and columns.
+/// Turns byte offsets into lines and columns.
 struct Lines<'a> {
     source: &'a str,
     starts: Vec<usize>,

@@ -1,8 +1,8 @@
 //! Diagnostics: what is wrong with a file, where, and what to write instead.
 //!
-//! Comes in: the findings that reading and resolving collect ([`Findings`]). Goes out: [`Diagnostics`], all errors of a
-//! file in its order; each has a stable [`Code`], a span of the source, a sentence of what is wrong and one of what
-//! helps. `Display` draws them without colour, so that terminals, logs and golden files hold the same text.
+//! Input: the findings that reading and resolving collect ([`Findings`]). Output: [`Diagnostics`], all errors of a file in its
+//! order; each has a stable [`Code`], a span of the source, a sentence about what is wrong, and one about what to write
+//! instead. `Display` draws them without colour, so that terminals, logs and golden files hold the same text.
 
 mod findings;
 
@@ -76,7 +76,7 @@ impl fmt::Display for Code {
 pub struct Diagnostic {
     /// The kind of error.
     pub code: Code,
-    /// The bytes of the source that are meant; empty where something is missing.
+    /// The bytes of the source that are wrong; empty if something is missing there.
     pub span: Range<usize>,
     /// The line of the span's start, from 1.
     pub line: usize,
@@ -86,7 +86,7 @@ pub struct Diagnostic {
     pub message: String,
     /// What to write instead.
     pub help: String,
-    /// The other place that takes part in the error: its line, and what stands there.
+    /// Another place that takes part in the error: its line, and a phrase about it.
     pub other: Option<(usize, String)>,
 }
 
@@ -98,12 +98,12 @@ pub struct Diagnostics {
     /// The errors, in the order of the file.
     pub all: Vec<Diagnostic>,
     source: String,
-    /// There may be more errors, which were not kept.
+    /// Whether there may be more errors that were not kept.
     is_cut: bool,
 }
 
-/// The most errors that are drawn, and the most of syntax among them: in a file of another kind each line is one. The alternate
-/// form has all.
+/// The most errors that are drawn, and the most errors of syntax among them, because in a file of another kind each line is
+/// one. The alternate form draws all.
 const MOST_DRAWN: usize = 20;
 const MOST_OF_SYNTAX: usize = 3;
 
@@ -140,10 +140,10 @@ impl Diagnostics {
         &self.source
     }
 
-    /// An error as text: its line of the file with carets below, then notes.
+    /// Draws an error as text: its line of the file with carets below, then notes.
     fn render(&self, diagnostic: &Diagnostic) -> String {
         let Diagnostic { code, span, line, message, help, other, .. } = diagnostic;
-        // The renderer gets the one line that is shown: it would number a long file anew for each error.
+        // The renderer gets only the line that is shown, because with a long file it would count all lines for each error.
         let start = self.source[..span.start].rfind('\n').map_or(0, |end| end + 1);
         let text = self.source[start..].lines().next().unwrap_or("");
         let from = (span.start - start).min(text.len());
@@ -163,7 +163,7 @@ impl Diagnostics {
     }
 }
 
-/// The user's text as it may stand in a message: short, on one line, without characters that steer a terminal.
+/// The user's text in a form fit for a message: short, on one line, without control characters.
 pub(crate) fn quoted(text: &str) -> String {
     let steers = |c: char| {
         c.is_control()
@@ -181,7 +181,7 @@ pub(crate) fn quoted(text: &str) -> String {
     shown
 }
 
-/// Names as code, one after the other: `` `a`, `b` ``.
+/// The names, each in backticks: `` `a`, `b` ``.
 pub(crate) fn in_backticks(names: impl IntoIterator<Item = impl fmt::Display>) -> String {
     names.into_iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }

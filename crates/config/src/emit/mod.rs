@@ -1,7 +1,7 @@
-//! What is generated from the tables of keys: the pages of reference and the JSON Schemas under docs/.
+//! Generates the pages of reference and the JSON Schemas under docs/ from the tables of keys.
 //!
-//! Comes in: the shapes of the four formats. Goes out: Markdown and JSON, as text; `plimsoll schema` prints the latter.
-//! Written by hand are only the introductions: what no key says, such as units, and the order of a file.
+//! Input: the shapes of the four formats. Output: Markdown and JSON, as text; `plimsoll schema` prints the JSON. Only the
+//! introductions are written by hand: they say what no key says, such as units, and the order of a file.
 
 mod reference;
 mod schema;
@@ -44,7 +44,7 @@ impl FileFormat {
             FileFormat::Adaptation => ("adaptation/keys.rs", include_str!("introductions/adaptation.md")),
             FileFormat::Agent => ("agent/keys.rs", include_str!("introductions/agent.md")),
         };
-        // The root of a configuration holds sections alone, which follow.
+        // The root of a configuration has no keys but sections, which follow.
         let root = usize::from(self == FileFormat::Configuration);
         reference::page(source, introduction, &self.sections()[root..])
     }
@@ -61,7 +61,7 @@ impl FileFormat {
     }
 }
 
-/// A doc comment as one paragraph; within a table cell a bar would end the cell.
+/// A doc comment as one paragraph. Bars are escaped, because a bar would end a table cell.
 fn one_line(doc: &str) -> String {
     doc.split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|")
 }

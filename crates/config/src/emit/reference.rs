@@ -1,4 +1,4 @@
-//! The pages of reference: docs/configuration.md, docs/workload.md, docs/adaptation.md and docs/agent-keys.md.
+//! Writes the pages of reference: docs/configuration.md, docs/workload.md, docs/adaptation.md and docs/agent-keys.md.
 
 use super::one_line;
 use crate::diagnostic::Code;

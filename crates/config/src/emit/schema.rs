@@ -1,6 +1,6 @@
 //! JSON Schema 2020-12 for editors, made from the tables of keys.
 //!
-//! A schema knows forms, not meaning: it lets pass what resolving alone can know, such as whether a name exists.
+//! A schema checks only forms: it accepts values that only resolving can refuse, such as a name that does not exist.
 
 use super::one_line;
 use crate::syntax::{KeyShape, Presence, SectionShape, Shape};
@@ -19,7 +19,7 @@ pub(super) fn schema(title: &str, all: &[SectionShape]) -> String {
     format!("{schema:#}\n")
 }
 
-/// `[upstream.NAME.capacity]` is the definition `upstream.NAME.capacity`.
+/// The name of a section's definition: `[upstream.NAME.capacity]` becomes `upstream.NAME.capacity`.
 fn definition(title: &str) -> String {
     title.trim_matches(['[', ']']).to_owned()
 }

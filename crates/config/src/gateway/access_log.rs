@@ -25,7 +25,7 @@ crate::syntax::word::words!(LogForm {
     "combined" => Combined, "the Combined Log Format of Apache and nginx";
 });
 
-/// The logs of a file whose name is `name`.
+/// The logs of the file with this name.
 pub(super) fn access_log(file: &ConfigurationKeys, name: &str, findings: &mut Findings) -> AccessLogSettings {
     let keys = &file.access_log.value;
     let mut target = |text: &Located<Text>| target(text, name, findings);

@@ -1,4 +1,4 @@
-//! Addresses of the network: their types of values, and those that the gateway listens on.
+//! Network addresses: their types of values, and the addresses that the gateway listens on.
 
 use super::file::ConfigurationKeys;
 use super::tls;
@@ -35,7 +35,7 @@ impl TextField for Address {
     }
 }
 
-/// An address of the network to listen on.
+/// A network address to listen on.
 impl TextField for SocketAddr {
     const SHAPE: TextShape =
         TextShape { what: "an address with port", example: "127.0.0.1:8080", pattern: None, unit: None };
@@ -64,10 +64,10 @@ impl TextField for SocketAddr {
     }
 }
 
-/// An address to listen on that was written elsewhere than in a file.
+/// A network address to listen on that comes from the command line instead of a file.
 ///
 /// # Errors
-/// What to write instead.
+/// The advice on what to write instead.
 pub fn listening_address(text: &str) -> Result<SocketAddr, String> {
     <SocketAddr as TextField>::parse(text).map_err(|(_, complaint)| complaint.help)
 }
@@ -94,12 +94,12 @@ impl LookUpEvery {
     pub(crate) const USUAL: Duration = Duration::from_secs(10);
 }
 
-/// Where an upstream listens.
+/// The address of an upstream's server.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ServerAddress {
     /// Host and port, or `unix:` and a path.
     pub(crate) at: String,
-    /// Whether it is a URL that says that TLS is spoken there.
+    /// Whether the address is a URL that asks for TLS.
     pub(crate) is_secure: bool,
 }
 
@@ -196,8 +196,8 @@ impl TextField for Network {
     }
 }
 
-/// The path of a file that a configuration names: a relative one is taken from the configuration's own folder. `help` says
-/// what to write instead of an empty name.
+/// The path of a file that a configuration names; a relative one is taken from the configuration's own folder. `help` is the
+/// advice if the name is empty.
 pub(super) fn in_folder_of(name: &str, text: &Located<Text>, help: &str, findings: &mut Findings) -> PathBuf {
     if text.value.0.is_empty() {
         refuse!(findings, BadValue at &text.span, "a file without a name", help: help);
@@ -205,7 +205,7 @@ pub(super) fn in_folder_of(name: &str, text: &Located<Text>, help: &str, finding
     beside(name, &text.value.0)
 }
 
-/// Where clients connect, by a file whose name is `name`.
+/// The listeners for clients, in the file with this name.
 pub(super) fn listen(file: &ConfigurationKeys, name: &str) -> Vec<Listener> {
     let plain = file
         .gateway
@@ -226,7 +226,7 @@ pub(super) fn listen(file: &ConfigurationKeys, name: &str) -> Vec<Listener> {
     .collect()
 }
 
-/// Refuses a gateway without clients.
+/// Refuses a gateway without a listener for clients.
 pub(crate) fn check_listens(file: &ConfigurationKeys, findings: &mut Findings) {
     if file.gateway.value.listen.is_none() && file.tls.is_none() && file.gateway.sound {
         refuse!(findings, MissingKey at &file.gateway.span,
@@ -235,7 +235,7 @@ pub(crate) fn check_listens(file: &ConfigurationKeys, findings: &mut Findings) {
     }
 }
 
-/// Every address that the gateway listens on.
+/// Every address that the gateway listens on for clients.
 fn listeners(file: &ConfigurationKeys) -> impl Iterator<Item = Located<Address>> {
     let keys = &file.gateway.value;
     let listen = keys.listen.iter().flat_map(|listen| listen.value.0.iter().cloned());
@@ -243,8 +243,8 @@ fn listeners(file: &ConfigurationKeys) -> impl Iterator<Item = Located<Address>>
     listen.chain(tls::addresses(file.tls.as_ref())).chain(admin)
 }
 
-/// Refuses two listeners on one address: the kernel would spread connections over both (`SO_REUSEPORT`), so that
-/// every other request of a client would go to the wrong one.
+/// Refuses two listeners on one address: the kernel would spread connections over both (`SO_REUSEPORT`), so every other request
+/// would go to the wrong one.
 pub(super) fn check_listeners(file: &ConfigurationKeys, findings: &mut Findings) {
     let mut known: Vec<Located<Address>> = Vec::new();
     for address in listeners(file) {
@@ -261,7 +261,7 @@ pub(super) fn check_listeners(file: &ConfigurationKeys, findings: &mut Findings)
     }
 }
 
-/// Refuses an upstream that is one of the gateway's own listeners: each request would come back to it until none has room.
+/// Refuses an upstream that is one of the gateway's own listeners, because each request would come back until there is no room.
 pub(super) fn check_upstreams(file: &ConfigurationKeys, findings: &mut Findings) {
     let listeners: Vec<(SocketAddr, Range<usize>)> = listeners(file)
         .filter_map(|listener| match listener.value {
@@ -281,18 +281,18 @@ pub(super) fn check_upstreams(file: &ConfigurationKeys, findings: &mut Findings)
     }
 }
 
-/// Whether a connection to `address`, as far as that is known without asking for names, comes to `listener`.
+/// Whether a connection to `address` comes to `listener`, as far as that is known without a name lookup.
 fn reaches(address: &str, listener: SocketAddr) -> bool {
     let lower = address.to_ascii_lowercase();
     let comes = |address: &str| address.parse().is_ok_and(|to| comes_to(to, listener, &[]));
     match lower.strip_prefix("localhost:") {
-        // The name has an address of either family.
+        // `localhost` may mean an address of either family.
         Some(port) => comes(&format!("127.0.0.1:{port}")) || comes(&format!("[::1]:{port}")),
         None => comes(&lower),
     }
 }
 
-/// Whether a connection to `to` comes to `listener`, on a machine that has these addresses of its own.
+/// Whether a connection to `to` comes to `listener`, on a machine with the addresses `own`.
 pub fn comes_to(to: SocketAddr, listener: SocketAddr, own: &[IpAddr]) -> bool {
     let ip = to.ip().to_canonical();
     let is_local = ip.is_loopback() || ip.is_unspecified() || own.contains(&ip);
@@ -302,7 +302,7 @@ pub fn comes_to(to: SocketAddr, listener: SocketAddr, own: &[IpAddr]) -> bool {
 
 fn overlap(a: &Address, b: &Address) -> bool {
     let (Address::Tcp(a), Address::Tcp(b)) = (a, b) else { return a == b };
-    // Port 0 is a fresh port each time.
+    // Port 0 gets a new port each time, so it never collides.
     let same_family = a.is_ipv4() == b.is_ipv4();
     let covers = a.ip() == b.ip() || same_family && (a.ip().is_unspecified() || b.ip().is_unspecified());
     a.port() != 0 && a.port() == b.port() && covers

@@ -63,7 +63,7 @@ section! { "match"
 /// The classes that the engine adds to each site: `default` and `exempt`.
 const BUILT_IN_CLASSES: usize = 2;
 
-/// The engine counts classes in 16 bits, over all sites, with each site's built-in ones.
+/// Refuses too many classes: the engine counts the classes of all sites, including each site's built-in ones, in 16 bits.
 pub(super) fn check_count(sites: &[Located<SiteKeys>], findings: &mut Findings) {
     let mut count = 0;
     for site in sites {
@@ -111,18 +111,18 @@ pub(super) fn classes(site: &SiteKeys, decides_itself: bool, findings: &mut Find
     keys.iter().map(|keys| class(keys, findings)).collect()
 }
 
-/// The most classes of one site that are compared with each other.
+/// If a site has more classes than this, they are not compared with each other.
 const MOST_COMPARED: usize = 2000;
 
-/// Refuses a class all of whose requests belong to one before it.
+/// Refuses a class whose requests would all belong to an earlier class.
 fn check_reach(keys: &[Located<ClassKeys>], findings: &mut Findings) {
     let matches = |class: &Located<ClassKeys>| {
         let keys = class.value.condition.as_ref().filter(|keys| keys.sound)?;
-        // What is wrong with the condition itself is said where it is read for good.
+        // Errors in the condition itself are reported where the class is read.
         let condition = condition(keys, &keys.value.0, OTHERS_ARE_DEFAULT, &mut Findings::default());
         Some((condition, keys.span.clone()))
     };
-    // Each is compared with all before it, which would take long for more.
+    // Each class is compared with all before it, which would take long for many classes.
     if keys.len() > MOST_COMPARED {
         return;
     }
@@ -140,7 +140,7 @@ fn check_reach(keys: &[Located<ClassKeys>], findings: &mut Findings) {
     }
 }
 
-/// Whether each request of which `narrow` holds is one of which `wide` holds: as far as their values show.
+/// Whether every request that meets `narrow` also meets `wide`, as far as their values show.
 fn takes_all_of(wide: &Condition, narrow: &Condition) -> bool {
     fn all<T>(wide: &[T], narrow: &[T], covers: impl Fn(&T, &T) -> bool) -> bool {
         let is_covered = |one: &T| wide.iter().any(|other| covers(other, one));
@@ -163,7 +163,7 @@ fn takes_all_of(wide: &Condition, narrow: &Condition) -> bool {
         && all(&wide.clients, &narrow.clients, network)
 }
 
-/// What the key `match` of a class or a type says.
+/// The condition in the key `match` of a class or a type.
 pub(super) fn match_condition(
     keys: Option<&Located<Table<MatchKeys>>>,
     findings: &mut Findings,
@@ -171,12 +171,12 @@ pub(super) fn match_condition(
     keys.map_or(Condition::default(), |keys| condition(keys, &keys.value.0, OTHERS_ARE_DEFAULT, findings))
 }
 
-/// The help where an exemption matches everything.
+/// The advice if an exemption matches everything.
 pub(super) const EXEMPT_ALL: &str = "say which are exempt, such as `path = \"/healthz\"`; `mode = \"off\"` under [gateway] decides nothing at all";
 const OTHERS_ARE_DEFAULT: &str =
     "say which are meant, such as `path = \"/buy/*\"`; what matches no class is in `default` anyway";
 
-/// The condition of a class, type or exemption; `help` is for one that matches everything.
+/// The condition of a class, type or exemption; `help` is the advice if it matches everything.
 pub(super) fn condition<T>(
     place: &Located<T>,
     keys: &MatchKeys,
@@ -191,7 +191,7 @@ pub(super) fn condition<T>(
         keys.cookie.as_ref().is_some_and(|cookie| !cookie.value.0.is_empty()),
         keys.client.is_some(),
     ];
-    // A key that is there but wrong has its finding: then this one would only confuse.
+    // If a key is given but wrong, that error is reported, and this one would only confuse.
     if !given.contains(&true) && place.sound {
         refuse!(findings, Unreachable at &place.span,
             "this matches every request",
@@ -219,8 +219,9 @@ fn pairs<N>(
         .collect()
 }
 
-/// The configured priority; else a class that was promised a time comes before those that were promised none. Not so before a
-/// server that decides itself: others would be turned away to give such a class full pages, which take longer.
+/// The configured priority; otherwise a class that was promised a time comes before those that were not. That does not hold
+/// before a server that decides itself: it would reject other classes' requests to give such a class full pages, which take
+/// longer.
 pub(super) fn priority(keys: Option<&Located<Whole<1, 100>>>, comes_first: bool) -> u8 {
     let default = if comes_first { 1 } else { LAST_PRIORITY };
     keys.map_or(default, |priority| priority.value.0 as u8)

@@ -43,7 +43,7 @@ section! { "[control]"
     }
 }
 
-/// The paper's gain margin where none is given.
+/// The paper's gain margin if none is configured.
 const GAIN_MARGIN: f64 = 4.0;
 
 pub(super) fn control(keys: &ControlKeys, gateway: &GatewayKeys, findings: &mut Findings) -> Control {
@@ -93,18 +93,19 @@ pub(super) fn state(keys: &GatewayKeys, name: &str, findings: &mut Findings) -> 
     }
 }
 
-/// What counts only if it is signed; the keys are read later.
+/// The names of headers and cookies that count only if they are signed; the keys are read later.
 pub(super) fn signed(keys: &GatewayKeys) -> Signed {
     let cookies = listed(&keys.signed_cookies, |name| name.0.clone());
     Signed::new(cookies, listed(&keys.signed_headers, |name| name.0.clone()))
 }
 
-/// Whether connections of clients that would be rejected are closed when they come, and why none could be.
+/// Whether connections are closed at once if all their requests would be rejected. Refuses the key if that could never be
+/// known.
 pub(super) fn reject_at_accept(file: &ConfigurationKeys, findings: &mut Findings) -> bool {
     let Located { value: wanted, span, .. } = &file.gateway.value.reject_at_accept;
     let Some(site) = file.site.value.0.first().filter(|_| *wanted) else { return *wanted };
     let keys = &site.value;
-    // The class before which no other could be chosen by the client alone.
+    // Only the first class can be known from the client alone.
     let first = keys.class.value.0.first().and_then(|class| class.value.condition.as_ref());
     let asks_for_more = |rule: &MatchKeys| rule.client.is_none();
     let (what, place) = if let Some(host) = &keys.host {
@@ -129,7 +130,7 @@ pub(super) fn reject_at_accept(file: &ConfigurationKeys, findings: &mut Findings
     true
 }
 
-/// The file of the keys by which headers and cookies are signed.
+/// The file of the keys that verify signed headers and cookies.
 pub(super) fn signing_keys(keys: &GatewayKeys, name: &str, findings: &mut Findings) -> Option<PathBuf> {
     let cookies = keys.signed_cookies.as_ref().map(|names| &names.span);
     let signed = cookies.or(keys.signed_headers.as_ref().map(|names| &names.span));
@@ -151,7 +152,7 @@ pub(super) fn signing_keys(keys: &GatewayKeys, name: &str, findings: &mut Findin
     keys.signing_key_file.as_ref().map(|file| in_folder_of(name, file, help, findings))
 }
 
-/// The file of the admin listener's tokens, without which it is for this machine alone.
+/// The file of the admin listener's tokens; without it, the listener may only be on this machine.
 pub(super) fn admin_tokens(keys: &GatewayKeys, name: &str, findings: &mut Findings) -> Option<PathBuf> {
     let admin = keys.admin.value.0;
     let is_remote = admin.is_some_and(|admin| !admin.ip().to_canonical().is_loopback());
@@ -167,7 +168,7 @@ pub(super) fn admin_tokens(keys: &GatewayKeys, name: &str, findings: &mut Findin
     keys.admin_token_file.as_ref().map(|file| in_folder_of(name, file, help, findings))
 }
 
-/// The time of a turn of the choice of clients.
+/// The time in which the choice of clients turns once round.
 fn rekey(keys: &GatewayKeys, period: Duration, findings: &mut Findings) -> Option<Duration> {
     let rekey = keys.rekey.as_ref()?;
     let least = LEAST_REKEY_PERIODS * period;
@@ -179,7 +180,7 @@ fn rekey(keys: &GatewayKeys, period: Duration, findings: &mut Findings) -> Optio
     Some(rekey.value)
 }
 
-/// Refuses the paper's law where it could not keep what is promised.
+/// Refuses the paper's law if it cannot keep what is promised.
 pub(super) fn suits(keys: &ControlKeys, promises: &Promises, findings: &mut Findings) {
     if keys.law.value != LawName::Paper {
         return;

@@ -1,4 +1,4 @@
-//! Deadlines: what they prefer, and the types of requests.
+//! Deadlines: their preferences, and the types by which requests' costs are told apart.
 
 use super::classes::{ClassKeys, MatchKeys, match_condition};
 use super::control::ControlKeys;
@@ -23,7 +23,7 @@ section! { "[[site.type]]"
     }
 }
 
-/// A relative deadline.
+/// Reads a relative deadline.
 pub(super) fn deadline(keys: Option<&Located<Duration>>, findings: &mut Findings) -> Option<Duration> {
     let deadline = keys?;
     if deadline.value.is_zero() {
@@ -33,13 +33,13 @@ pub(super) fn deadline(keys: Option<&Located<Duration>>, findings: &mut Findings
     Some(deadline.value)
 }
 
-/// Whether a class without a deadline of its own has its site's. Not beside a ratio: its turns with other classes decide when
-/// its requests start.
+/// Whether a class without a deadline of its own has its site's. A class with a ratio has not, because its turns with other
+/// classes decide when its requests start.
 pub(super) fn has_the_sites(class: &ClassKeys, site: &SiteKeys) -> bool {
     site.deadline.is_some() && class.ratio.is_none()
 }
 
-/// Shares of a budget.
+/// Reads the shares of a budget.
 pub(super) fn shares(keys: &ControlKeys, findings: &mut Findings) -> Vec<Share> {
     let Some(shares) = &keys.shares else { return Vec::new() };
     belongs_to_budget("shares", &shares.span, keys, findings);
@@ -51,7 +51,7 @@ pub(super) fn shares(keys: &ControlKeys, findings: &mut Findings) -> Vec<Share> 
     shares_of
 }
 
-/// What says nothing without a budget.
+/// Refuses a key that has no effect without a budget.
 pub(super) fn belongs_to_budget(key: &str, span: &Range<usize>, keys: &ControlKeys, findings: &mut Findings) {
     if keys.admission.value != Admission::Budget {
         refuse!(findings, Conflict at span,
@@ -79,7 +79,7 @@ pub(super) fn types(site: &SiteKeys, findings: &mut Findings) -> Vec<RequestType
     keys.iter().map(|keys| own(keys, findings)).collect()
 }
 
-/// What belongs to a deadline where there is none, and what does not go beside one.
+/// Refuses keys of a site that have no effect without a deadline, and keys that exclude one.
 pub(super) fn check(keys: &Located<SiteKeys>, findings: &mut Findings) {
     let Located { value: site, sound, .. } = keys;
     let classes = &site.class.value.0;
@@ -92,7 +92,7 @@ pub(super) fn check(keys: &Located<SiteKeys>, findings: &mut Findings) {
             "every class of this site has a deadline or a ratio of its own",
             help: "leave this out, or the ratio of a class that is to keep it");
     }
-    // Where something was refused, it may be what seems to be missing.
+    // If something was refused, it may be the key that seems to be missing.
     let has_deadline = site.deadline.is_some() || classes.iter().any(|class| class.value.deadline.is_some());
     if has_deadline || !sound {
         return;
@@ -109,7 +109,7 @@ pub(super) fn check(keys: &Located<SiteKeys>, findings: &mut Findings) {
     }
 }
 
-/// The same of a class.
+/// Refuses the same keys of a class.
 fn check_class(class: &ClassKeys, site: &SiteKeys, findings: &mut Findings) {
     let is_without = class.deadline.is_none() && !has_the_sites(class, site);
     let help = match class.ratio {

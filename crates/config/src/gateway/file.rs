@@ -1,8 +1,8 @@
-//! The whole file: its sections, and the settings of the gateway. Names become numbers, defaults that depend on other
-//! keys are filled in, and what cannot be is refused.
+//! The whole file: its sections, and the gateway's settings. Names become numbers, defaults that depend on other keys are
+//! filled in, and impossible combinations are refused.
 //!
-//! Nothing stops at the first error. Where a value is missing its finding exists already, and something harmless takes
-//! its place: the result is thrown away whenever there are findings.
+//! Reading does not stop at the first error. If a value is missing because it was refused, something harmless takes its place,
+//! because the result is thrown away whenever there are findings.
 
 use super::access_log::{AccessLogKeys, access_log};
 use super::addresses::Admin;
@@ -233,7 +233,7 @@ section! { "[timeouts]"
     }
 }
 
-/// The configuration that `file` means. Not to be used if there are findings.
+/// The configuration that `file` describes; not to be used if there are findings.
 pub(crate) fn resolve(file: &ConfigurationKeys, name: &str, findings: &mut Findings) -> Configuration {
     let listen = addresses::listen(file, name);
     let mut plants = plants::resolve(file, name, findings);
@@ -297,7 +297,7 @@ fn rejection(file: &ConfigurationKeys) -> Rejection {
     }
 }
 
-/// The gateway reads a head into one buffer of this size.
+/// The longest head that may be configured, because the gateway reads a head into one buffer of this size.
 const LONGEST_HEAD: u64 = 64 << 10;
 
 fn limits(keys: &LimitKeys, findings: &mut Findings) -> Limits {
@@ -335,7 +335,7 @@ fn timeouts(file: &ConfigurationKeys) -> Timeouts {
     }
 }
 
-/// Refuses a name that was given before; `what` is what it names.
+/// Refuses a name that was given before; `what` is the kind of thing that it names.
 pub(super) fn unique<'a>(
     names: impl Iterator<Item = (&'a str, &'a Range<usize>)>,
     what: &str,

@@ -22,7 +22,7 @@ section! { "header rules"
     }
 }
 
-/// A key of header rules that may be absent.
+/// The key of header rules, which may be absent.
 pub(super) type OptionalRules = Option<Located<Table<HeaderRuleKeys>>>;
 
 impl HeaderRuleKeys {
@@ -37,7 +37,7 @@ impl HeaderRuleKeys {
         HeaderRules::new(dropped, set.chain(add).collect())
     }
 
-    /// Each name in a rule, and where.
+    /// Each name in the rules, with its place.
     fn names(&self) -> impl Iterator<Item = (&str, &Range<usize>)> {
         let set = self.set.iter().flat_map(|set| &set.value.0).map(|(name, _)| name);
         let add = self.add.iter().flat_map(|add| &add.value.0).map(|(name, _)| name);
@@ -46,7 +46,7 @@ impl HeaderRuleKeys {
     }
 }
 
-/// The rules of each site; of one if the file lists none.
+/// The rules of each site; if the file lists no site, those of the one implied site.
 pub(super) fn resolve(file: &ConfigurationKeys, findings: &mut Findings) -> Vec<SiteHeaders> {
     let keys = &file.gateway.value;
     let sites = &file.site.value.0;
@@ -86,7 +86,7 @@ impl<'a> WrittenNames<'a> {
         let set_by_levels = levels.flat_map(|level| level.value.headers.iter().flat_map(|set| &set.value.0));
         let set_by_levels =
             set_by_levels.map(|(name, _)| (name.value.0.as_str(), "the `headers` of a level"));
-        // The last of equal names counts.
+        // If two keys write the same field, the last one counts.
         let certificate = tls.and_then(|tls| tls.client_header.as_ref());
         let certificate = certificate.map(|name| (name.value.0.as_str(), "`client_header` of `[tls]`"));
         let hsts = tls.and_then(|tls| tls.hsts.as_ref());

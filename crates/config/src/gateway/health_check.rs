@@ -1,4 +1,4 @@
-//! Health checks of an upstream's servers: their keys, and what of them cannot be.
+//! Health checks of an upstream's servers: their keys, and the combinations that are refused.
 
 use super::http::HostName;
 use crate::diagnostic::{Findings, quoted, refuse};
@@ -58,7 +58,7 @@ texts! {
     };
 }
 
-/// Checks that come faster are a load of their own.
+/// The shortest interval: checks that come faster would be a load of their own.
 const SHORTEST: Duration = Duration::from_millis(100);
 
 pub(super) fn health_check(

@@ -1,4 +1,4 @@
-//! Hosts of sites: each belongs to one site, and each can be reached.
+//! Checks the hosts of sites: each belongs to one site, and each can be reached.
 
 use super::http::HostPattern;
 use super::sites::SiteKeys;
@@ -7,7 +7,7 @@ use crate::syntax::Located;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// The hosts of the sites before.
+/// The hosts of earlier sites.
 #[derive(Default)]
 struct KnownHosts<'a> {
     all: BTreeMap<&'a str, &'a Range<usize>>,
@@ -15,8 +15,8 @@ struct KnownHosts<'a> {
     patterns: Vec<(&'a str, &'a Range<usize>, usize)>,
 }
 
-/// A host belongs to one site, a narrow pattern comes before a wide one, and a site that takes every host comes last:
-/// the first site that matches takes the request.
+/// Checks that each host belongs to one site, that a narrow pattern comes before a wide one, and that a site for every host
+/// comes last, because the first site that matches takes the request.
 pub(super) fn check(sites: &[Located<SiteKeys>], findings: &mut Findings) {
     let mut known = KnownHosts::default();
     let mut every: Option<&Range<usize>> = None;

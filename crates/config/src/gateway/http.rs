@@ -169,7 +169,8 @@ fn is_token(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b))
 }
 
-/// Whether a text is a variable of nginx (`$remote_addr`, `${host}`), of HAProxy (`%[src]`) or of Apache (`%{REMOTE_ADDR}e`).
+/// Whether a text is a variable of nginx (`$remote_addr`, `${host}`), HAProxy (`%[src]`) or Apache (`%{REMOTE_ADDR}e`), which
+/// Plimsoll does not have.
 fn is_variable(text: &str) -> bool {
     let is_name = |name: &str| {
         name.starts_with(|c: char| c.is_ascii_alphabetic())
@@ -183,7 +184,8 @@ fn is_variable(text: &str) -> bool {
     name.is_some_and(is_name) || is_format
 }
 
-/// Headers that frame the message, belong to one connection or are written by the gateway: changed, they could split requests.
+/// Headers that frame the message, belong to one connection or are written by the gateway: rules that change them could split
+/// requests.
 const FRAMING: [&str; 17] = [
     "cdn-loop",
     "connection",

@@ -1,4 +1,4 @@
-//! Work that the system does in the gateway's place.
+//! Work that Linux does in the gateway's place.
 
 use super::file::ConfigurationKeys;
 use crate::diagnostic::{Findings, refuse};
@@ -14,7 +14,7 @@ section! { "[kernel]"
     }
 }
 
-/// Whether the system turns clients away, and why it could not know whom.
+/// Whether the system resets rejected clients' connections. Refuses the key if the gateway could not know such clients.
 pub(super) fn shed(file: &ConfigurationKeys, findings: &mut Findings) -> bool {
     let shed = &file.kernel.value.shed;
     if shed.value && !file.gateway.value.reject_at_accept.value {

@@ -87,7 +87,7 @@ pub(super) fn levels(
     (levels, served.into_iter().map(|(_, rewrite)| rewrite).collect())
 }
 
-/// The levels of one plant are neighbours, and the highest is the site's own.
+/// Checks that the levels of one plant are neighbours, and that the highest level is at the site's own plant.
 fn check_plants(
     keys: &[Located<LevelKeys>],
     served: &[(usize, Rewrite)],
@@ -110,7 +110,7 @@ fn check_plants(
     }
 }
 
-/// Whether a level falls back to the next, as it says; and why it cannot, if it cannot.
+/// Whether a level falls back to the next one; refuses the key if it cannot.
 fn falls_back(
     at: usize,
     keys: &[Located<LevelKeys>],

@@ -1,8 +1,8 @@
-//! The configuration: what was promised, and how the gateway keeps it.
+//! The configuration: the promises, and the settings by which the gateway keeps them.
 //!
-//! Comes in: the text of a configuration. Each section's table of keys stands beside what the keys mean. Goes out: promises
-//! for the engine, and [`Gateway`]: the gateway's own settings ([`plimsoll_gateway::settings`], where their defaults are too),
-//! filled, and what only becomes settings at the start and at each reload, since upstreams are named and looked up then.
+//! Input: the text of a configuration. Each section's table of keys stands in the file that resolves the section. Output:
+//! promises for the engine, and [`Gateway`]: the gateway's own settings ([`plimsoll_gateway::settings`], where their defaults
+//! are too), and what becomes settings only at the start and at each reload, when upstreams are looked up.
 
 mod access_log;
 pub(crate) mod addresses;
@@ -35,11 +35,11 @@ use std::path::PathBuf;
 /// The settings of the gateway, apart from the promises.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Gateway {
-    /// The settings, all but their `backends` and the seed.
+    /// The gateway's settings without `backends` and the seed.
     pub settings: Settings,
     /// The backend of each plant of the promises, in their order.
     pub backends: Vec<Backend>,
-    /// The file that keeps the forecast of rates.
+    /// The file that keeps the rate forecasts.
     pub rate_forecast: Option<PathBuf>,
     /// The seed of the client hash, if the file has one.
     pub seed: Option<u64>,
@@ -51,7 +51,7 @@ pub struct Gateway {
     pub admin_tokens: Option<PathBuf>,
     /// The operator's log.
     pub log: Log,
-    /// What is right and may surprise, where only the file's own keys show it.
+    /// Warnings about valid but surprising keys that need only the file to be seen.
     pub warnings: Vec<String>,
 }
 
@@ -72,13 +72,13 @@ pub enum StatePlace {
 pub enum Backend {
     /// One server, or several that are equal.
     Upstream {
-        /// `host:port` of each, or `unix:` and a path; equal members of one plant.
+        /// `host:port` of each server, or `unix:` and a path; all are equal members of one plant.
         addresses: Vec<String>,
-        /// Its settings, all but the addresses.
+        /// The upstream's settings without the addresses.
         settings: Box<UpstreamSettings>,
         /// The page on which the server says how many workers it has.
         workers_from: Option<HttpUrl>,
-        /// How often the names among the addresses are looked up again, if they are.
+        /// How often the names among the addresses are looked up again; `None`: only at the start and at a reload.
         look_up_every: Option<Duration>,
     },
     /// A folder that the gateway serves itself. A relative path is taken from the configuration file's own folder.

@@ -186,7 +186,7 @@ impl Plants {
         found
     }
 
-    /// What helps where nothing of a kind has this name; `other` is the other kind.
+    /// The advice if no upstream or folder (`kind`) has this name; `other` is the other kind.
     fn name_help(&self, kind: &str, other: &str, name: &str) -> String {
         let all =
             self.plants.iter().enumerate().map(|(index, plant)| (self.is_folder(index), plant.name.as_str()));
@@ -258,7 +258,8 @@ fn upstream(name: &str, keys: &UpstreamKeys, findings: &mut Findings) -> Plant {
         },
         ceiling: ceiling(capacity.ceiling.as_ref(), findings),
         cost_header: keys.cost_header.as_ref().map(|name| name.value.0.clone()),
-        // `file::resolve` fills in what `[limits]` says for all, and `waits_unseen` is for an engine inside a server.
+        // `file::resolve` fills in the values that `[limits]` sets for all plants; `waits_unseen` is only for an engine inside
+        // a server.
         ..Plant::new(name, workers)
     }
 }
@@ -298,7 +299,7 @@ fn servers(keys: &UpstreamKeys, file_name: &str, findings: &mut Findings) -> Bac
     }
 }
 
-/// Lookups that come faster are a load of their own.
+/// The shortest interval of lookups: faster ones would be a load of their own.
 const SHORTEST_LOOKUP: Duration = Duration::from_millis(100);
 
 fn look_up_every(every: &Located<LookUpEvery>, findings: &mut Findings) -> Option<Duration> {
@@ -309,7 +310,7 @@ fn look_up_every(every: &Located<LookUpEvery>, findings: &mut Findings) -> Optio
     every.value.0
 }
 
-/// How TLS is spoken with an upstream, if its section or its addresses say that it is.
+/// The TLS settings of an upstream, if its section or its addresses ask for TLS.
 fn secured(
     keys: &UpstreamKeys,
     addresses: &[String],
@@ -347,20 +348,21 @@ fn folder(name: &str, keys: &FolderKeys, threads: u32, findings: &mut Findings) 
     Plant {
         max_connections: keys.max_connections.value.0 as u32,
         set_point: capacity.load_line.value.0,
-        // The gateway's own CPU: a thread that waits for a slow client is not busy, which gap estimation would think.
+        // The gateway's own CPU time is the sense, because gap estimation would count a thread that waits for a slow client as
+        // busy.
         sense: Sense::Reported,
         bandwidth_bytes_per_second: capacity.bandwidth.as_ref().map(|rate| rate.value.0),
         response_time_limit: capacity.response_time_limit.as_ref().map(|limit| limit.value),
         same_host: true,
         costs: costs(capacity.costs.as_ref()),
-        // The gateway itself sends what was asked for, and stops when the client has left.
+        // The gateway itself sends the response, and stops when the client has left.
         stops_when_abandoned: true,
         queue: QueueBounds {
             max_waiting: keys.max_waiting.value.0 as u32,
             max_wait: keys.max_wait.as_ref().map(|wait| wait.value),
         },
         ceiling: ceiling(capacity.ceiling.as_ref(), findings),
-        // As in `upstream`.
+        // The rest is filled in as in `upstream`.
         ..Plant::new(name, workers)
     }
 }
@@ -387,7 +389,7 @@ fn files(keys: &FolderKeys, file_name: &str, findings: &mut Findings) -> Backend
     Backend::Files(FilesSettings { root, index, follow_symlinks: keys.follow_symlinks.value, cache_bytes })
 }
 
-/// A plant that is promised whole has no room for chance.
+/// Reads a ceiling. It must be below 1, because a plant that is promised as a whole has no room for chance.
 fn ceiling(share: Option<&Located<Share>>, findings: &mut Findings) -> Option<f64> {
     let share = share?;
     if share.value.0 >= 1.0 {
@@ -399,7 +401,7 @@ fn ceiling(share: Option<&Located<Share>>, findings: &mut Findings) -> Option<f6
 }
 
 impl CostKeys {
-    /// The costs of requests, if the part that is needed was given.
+    /// The costs of requests, if `request`, the required key, was given.
     pub(crate) fn costs(&self) -> Option<Costs> {
         Some(Costs {
             per_request_seconds: self.request.as_ref()?.value.0,

@@ -1,4 +1,4 @@
-//! What classes were promised of their response times: a delay, or a ratio of delays.
+//! The promised response times of classes: a delay, or a ratio of delays.
 
 use super::classes::ClassKeys;
 use super::sites::SiteKeys;
@@ -15,7 +15,7 @@ pub(super) struct ResponsePromise {
     pub(super) ratio: Option<f64>,
 }
 
-/// The class's own, else its site's delay.
+/// The promise of a class: its own, or otherwise its site's delay.
 pub(super) fn of_class(class: &ClassKeys, site: &SiteKeys, findings: &mut Findings) -> ResponsePromise {
     let own = delay(class.delay.as_ref(), class.percentile.as_ref(), findings);
     if let (Some(delay), Some(ratio)) = (&class.delay, &class.ratio) {
@@ -33,7 +33,7 @@ pub(super) fn of_class(class: &ClassKeys, site: &SiteKeys, findings: &mut Findin
     }
 }
 
-/// What the class `default` was promised: its ratio, else its site's delay.
+/// The promise of the class `default`: its ratio, or otherwise its site's delay.
 pub(super) fn of_default(site: &SiteKeys, findings: &mut Findings) -> ResponsePromise {
     let delay = delay(site.delay.as_ref(), site.percentile.as_ref(), findings);
     match &site.default_ratio {
@@ -60,26 +60,26 @@ fn promised(target: Option<&Located<Duration>>, percentile: Option<&Located<Perc
     target.map(|delay| Delay { target: delay.value, percentile })
 }
 
-/// A ratio, the configured priority beside it, and where the two stand.
+/// A ratio, the priority configured for the same class, and their places.
 struct RatioEntry<'a> {
     span: &'a Range<usize>,
     priority: Option<&'a Located<Whole<1, 100>>>,
 }
 
 impl RatioEntry<'_> {
-    /// The place of the priority, or of the class that has none.
+    /// The place of the priority; if there is none, that of the ratio.
     fn shown(&self) -> &Range<usize> {
         self.priority.map_or(self.span, |priority| &priority.span)
     }
 }
 
-/// Refuses what no class can see of its site: a ratio without another to compare with, and a site's delay that no class
-/// has.
+/// Refuses promises without effect: a single ratio, which has nothing to compare with, and a site's delay that holds for none
+/// of its classes.
 pub(super) fn check(keys: &Located<SiteKeys>, findings: &mut Findings) {
-    // Where something was refused, it may be what seems to be missing.
+    // If something was refused, it may be the key that seems to be missing.
     let Located { value: site, sound, .. } = keys;
     let classes = &site.class.value.0;
-    // Beside a delay a ratio was refused already.
+    // A ratio beside a delay was refused already.
     let own = classes.iter().filter(|class| class.value.delay.is_none());
     let own = own.map(|class| (class.value.ratio.as_ref(), class.value.priority.as_ref()));
     let all = own.chain([(site.default_ratio.as_ref(), site.default_priority.as_ref())]);

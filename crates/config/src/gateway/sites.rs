@@ -1,4 +1,4 @@
-//! Sites: what serves each, what each was promised, and its contract.
+//! Sites: the plant that serves each, its promises, and its contract.
 
 use super::classes::{self, ClassKeys, EXEMPT_ALL, MatchKeys, classes, condition, priority};
 use super::deadlines::TypeKeys;
@@ -141,7 +141,7 @@ pub(super) fn resolve(
     all
 }
 
-/// Priorities that set nothing apart: `default` has the same one since it was promised a time.
+/// Warnings about priorities without effect: `default` has the same priority as a class, because it was promised a time.
 pub(super) fn warnings(file: &ConfigurationKeys, sites: &[Site]) -> Vec<String> {
     let of_site = |(keys, site): (&Located<SiteKeys>, &Site)| {
         let Located { value: keys, .. } = keys;
@@ -166,7 +166,7 @@ fn decides_itself(plants: &Plants, plant: usize) -> bool {
     plants.plants.get(plant).is_some_and(|plant| plant.decides_itself)
 }
 
-/// The site of a file that lists none.
+/// The implied site of a file that lists none.
 fn implied_site(plants: &Plants, findings: &mut Findings) -> (Vec<Site>, Vec<Vec<Rewrite>>) {
     if plants.plants.len() > 1 {
         refuse!(findings, MissingKey at &(0..0),
@@ -186,7 +186,7 @@ pub(super) fn text_of(name: Option<&Located<Name>>) -> String {
     name.map_or(String::new(), |name| name.value.0.clone())
 }
 
-/// The number of the plant that serves a site: the one that the site names, or else that of its last level, which is full
+/// The number of the plant that serves a site: the plant that the site names, otherwise that of its last level, which is full
 /// quality. An unknown plant of a level is reported where levels are read.
 fn plant(keys: &SiteKeys, plants: &Plants, findings: &mut Findings) -> Option<usize> {
     if keys.upstream.is_some() || keys.folder.is_some() {

@@ -55,10 +55,10 @@ words! {
     }
 }
 
-/// What to write instead of an empty name of a file in PEM.
+/// The advice if the name of a PEM file is empty.
 pub(super) const WRITE_PATH: &str = "write its path, such as `\"tls/cert.pem\"`";
 
-/// The settings of a file whose name is `name`.
+/// The TLS settings in the file with this name.
 pub(super) fn tls(
     keys: Option<&Located<Table<TlsKeys>>>,
     name: &str,

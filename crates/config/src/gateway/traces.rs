@@ -29,7 +29,7 @@ pub(super) fn traces(file: &ConfigurationKeys, findings: &mut Findings) -> Optio
     })
 }
 
-/// Where a collector takes what it is sent.
+/// The URL of a collector.
 pub(super) fn collector(url: Option<&Located<HttpUrl>>, what: &str, findings: &mut Findings) -> String {
     let Some(url) = url else { return String::new() };
     let whole = url.value.to_string();

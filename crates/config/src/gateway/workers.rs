@@ -1,5 +1,4 @@
-//! How many workers an upstream has or where to look for them, and the load line that follows from what its sites were
-//! promised.
+//! An upstream's number of workers or where to look for it, and the load line that follows from the promises of its sites.
 
 use super::file::ConfigurationKeys;
 use super::plants::{CostKeys, UpstreamKeys};
@@ -129,8 +128,8 @@ fn refuse_empty_search(least: u32, most: u32, keys: &UpstreamKeys, findings: &mu
     }
 }
 
-/// Fills in load lines that the file does not give, and checks whether each can be reached. `plants` are those of the
-/// file, upstreams first.
+/// Fills in the load lines that the file does not give, and checks whether each can be reached. `plants` are those of the file,
+/// upstreams first.
 pub(super) fn set_load_lines(
     file: &ConfigurationKeys,
     plants: &mut [Plant],
@@ -139,11 +138,11 @@ pub(super) fn set_load_lines(
 ) {
     for (index, ((_, keys), plant)) in file.upstream.value.0.iter().zip(plants).enumerate() {
         let capacity = &keys.value.capacity.value;
-        // The line of a server that decides itself is that of its levels, whatever the gateway keeps before it.
+        // The load line of a server that decides itself is kept by its levels, so the gateway's promises do not change it.
         if capacity.load_line.is_none() && !plant.decides_itself {
             plant.set_point = Plant::usual_load_line(index, sites);
         }
-        // With n connections at most n workers are ever busy: a load line above n / workers would never be seen reached.
+        // With n connections at most n workers are ever busy, so a load line above n / workers would never be reached.
         if let (Some(connections), Some(workers)) = (&keys.value.max_connections, &capacity.workers) {
             let most = plant.max_connections;
             let needed = (plant.set_point * workers.value.0 as f64).ceil() as u32;

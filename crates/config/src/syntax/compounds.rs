@@ -12,7 +12,7 @@ use toml::de::{DeTable, DeValue};
 pub(crate) struct OneOrMany<T>(pub(crate) Vec<Located<T>>);
 
 impl<T> OneOrMany<T> {
-    /// A default.
+    /// A list with default values, which have no place in a file.
     pub(crate) fn new(values: impl Iterator<Item = T>) -> Self {
         OneOrMany(values.map(|value| Located::sound(value, 0..0)).collect())
     }
@@ -51,13 +51,13 @@ pub(crate) fn listed<T, V>(list: &Option<Located<OneOrMany<T>>>, value: impl Fn(
     list.iter().flat_map(|list| &list.value.0).map(|item| value(&item.value)).collect()
 }
 
-/// A simple value, or the tables that say more: `"exponential"` or `{ kind = "pareto", shape = 1.5, ratio = 100 }`,
-/// `"500/s"` or `[{ from = "0s", rate = "500/s" }]`.
+/// A simple value, or tables with more detail: `"exponential"` or `{ kind = "pareto", shape = 1.5, ratio = 100 }`, `"500/s"` or
+/// `[{ from = "0s", rate = "500/s" }]`.
 #[derive(Clone, Debug)]
 pub(crate) enum Either<T, C> {
-    /// The value alone.
+    /// The simple value.
     Simple(T),
-    /// A [`Table`], or [`Sections`], of which there is at least one.
+    /// A [`Table`], or at least one section ([`Sections`]).
     Detailed(C),
 }
 
@@ -88,7 +88,7 @@ impl<T: Field, C: Field> Field for Either<T, C> {
     }
 }
 
-/// The table that a value is, or a finding.
+/// The value as a table; otherwise a finding.
 fn table<'a, 'i>(
     value: &'a Spanned<DeValue<'i>>,
     wanted: &str,
@@ -141,7 +141,7 @@ impl<T: Section> Field for Sections<T> {
 
     fn read(value: &Spanned<DeValue<'_>>, findings: &mut Findings) -> Option<Self> {
         let title = T::TITLE;
-        // Lists of sections without a header of their own are written in line.
+        // A section list without a header of its own is written as an inline list.
         let help = || match title.starts_with('[') {
             true => format!("write a section `{title}`"),
             false => "write a list of tables: `[{ ... }]`".to_owned(),
@@ -175,7 +175,7 @@ impl<T: Section> Field for Table<T> {
     }
 }
 
-/// Names of the user's choice and a value for each: `{ x-plan = "gold*" }`.
+/// Pairs of a name that the user chooses and a value: `{ x-plan = "gold*" }`.
 #[derive(Clone, Debug)]
 pub(crate) struct Pairs<N, T>(pub(crate) Vec<(Located<N>, Located<T>)>);
 

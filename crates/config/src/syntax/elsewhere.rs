@@ -1,6 +1,6 @@
-//! Keys that other gateways have at a place where Plimsoll has none, with what to write instead.
+//! Keys that other gateways have in a section where Plimsoll has none, with advice on what to write instead.
 
-/// By the title of the section and the key.
+/// The titles of sections, the keys, and the advice.
 const ELSEWHERE: [(&str, &[&str], &str); 7] = [
     (
         "[upstream.NAME]",
@@ -41,7 +41,7 @@ const ELSEWHERE: [(&str, &[&str], &str); 7] = [
     ),
 ];
 
-/// What to do instead of this key in this section.
+/// The advice for this key in this section, if it is known.
 pub(super) fn instead(title: &str, key: &str) -> Option<&'static str> {
     let mut known = ELSEWHERE.iter();
     known.find(|(section, keys, _)| *section == title && keys.contains(&key)).map(|(_, _, help)| *help)

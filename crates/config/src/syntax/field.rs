@@ -1,4 +1,4 @@
-//! The traits that types of values implement, and the value with its place.
+//! The traits of value types, and the value with its place.
 
 use super::shape::{SectionShape, Shape};
 use crate::diagnostic::{Findings, refuse};
@@ -6,12 +6,12 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// A value and where it stands.
+/// A value and its place in the file.
 #[derive(Clone, Debug)]
 pub(crate) struct Located<T> {
     pub(crate) value: T,
     pub(crate) span: Range<usize>,
-    /// Whether nothing in it was refused: what is absent is meant to be absent.
+    /// Whether nothing in the value was refused, so that an absent part is absent on purpose.
     pub(crate) sound: bool,
 }
 
@@ -21,7 +21,7 @@ impl<T> Located<T> {
         Located { value, span, sound: true }
     }
 
-    /// A value under reading: sound if reading it finds nothing.
+    /// A value that is being read: it is sound if reading it adds no finding.
     pub(super) fn read(
         span: Range<usize>,
         findings: &mut Findings,
@@ -32,7 +32,7 @@ impl<T> Located<T> {
         Located { value, span, sound: findings.refused() == before }
     }
 
-    /// Where a key with a default is given, if it is: a default stands at its section.
+    /// The place of a key, if the file gives it; a default has its section's place.
     pub(crate) fn span_beside(&self, section: &Range<usize>) -> Option<&Range<usize>> {
         (self.span != *section).then_some(&self.span)
     }
@@ -47,7 +47,7 @@ impl<T> Located<Option<T>> {
 
 /// A key that may be absent.
 pub(crate) trait OptionalKey {
-    /// Where it is given, if it is.
+    /// The key's place, if the file gives it.
     fn span(&self) -> Option<&Range<usize>>;
 }
 
@@ -59,11 +59,11 @@ impl<T> OptionalKey for Option<Located<T>> {
 
 /// A type of value that a key may have.
 pub(crate) trait Field: Sized {
-    /// What may be written.
+    /// The forms that may be written.
     fn shape() -> Shape;
-    /// The value, or findings.
+    /// Reads the value; `None` only if there is a finding.
     fn read(value: &Spanned<DeValue<'_>>, findings: &mut Findings) -> Option<Self>;
-    /// The value as it would be written; empty where there is no short form. Only defaults are shown.
+    /// The value as it would be written in a file; empty if it has no short form. Only defaults are shown.
     fn show(&self) -> String {
         String::new()
     }
@@ -73,7 +73,7 @@ pub(crate) trait Field: Sized {
 pub(crate) trait Section: Sized {
     /// The section's title in the reference and in messages.
     const TITLE: &'static str;
-    /// The names of its keys. They are read for each section of a file, which may have tens of thousands.
+    /// The names of its keys. A constant, because they are needed for each section of a file, which may have tens of thousands.
     const KEYS: &'static [&'static str];
     fn shape() -> SectionShape;
     fn read_table(table: &DeTable<'_>, span: Range<usize>, findings: &mut Findings) -> Self;
@@ -83,13 +83,13 @@ pub(crate) trait Section: Sized {
         Located::read(span.clone(), findings, |findings| Self::read_table(table, span, findings))
     }
 
-    /// The section without any of its keys.
+    /// The section with no key given.
     fn empty() -> Self {
         Self::read_table(&DeTable::new(), 0..0, &mut Findings::default())
     }
 }
 
-/// The type of a value, in words.
+/// The type of a value in words, for messages.
 fn kind(value: &DeValue<'_>) -> &'static str {
     match value {
         DeValue::String(_) => "text",
@@ -102,7 +102,7 @@ fn kind(value: &DeValue<'_>) -> &'static str {
     }
 }
 
-/// Adds the finding that a value of another type belongs here.
+/// Adds the finding that a value has the wrong type.
 pub(crate) fn wrong_type<T>(
     value: &Spanned<DeValue<'_>>,
     wanted: &str,

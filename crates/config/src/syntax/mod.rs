@@ -1,8 +1,8 @@
 //! Reading TOML into typed values, for every file format of Plimsoll.
 //!
-//! Comes in: the text of a file, and a table of its keys (`section!`). Goes out: a struct of located values, and the
-//! shape of the table, from which reference, schema and suggestions are made. A key whose value is refused is found
-//! once and left out; reading never stops at the first error.
+//! Input: the text of a file, and a table of its keys (`section!`). Output: a struct of located values, and the shape of the
+//! table, from which reference, schema and suggestions are made. A key whose value is refused gives one finding and is left
+//! out; reading never stops at the first error.
 
 mod compounds;
 mod elsewhere;
@@ -28,12 +28,12 @@ use crate::diagnostic::{Code, Complaint, Diagnostics, Findings, refuse};
 use std::path::{Path, PathBuf};
 use toml::de::DeTable;
 
-/// Reads a file of any format: first its keys, then, if the file is TOML at all, their meaning, which is absent only
-/// beside findings.
+/// Reads a file of any format: first its keys, then, if the file is TOML, their meaning. The meaning is absent only if there
+/// are findings.
 ///
-/// The parser is `DeTable::parse_recoverable` of `toml`: it keeps the span of every key and value, and goes on after an
-/// error of syntax. `toml-span` stops at the first error and knows no dates; `toml_edit` keeps comments and layout,
-/// which nothing here needs.
+/// The parser is `DeTable::parse_recoverable` of `toml`, because it keeps the span of every key and value, and goes on after an
+/// error of syntax. `toml-span` stops at the first error and has no dates; `toml_edit` keeps comments and layout, which are not
+/// needed.
 pub(crate) fn read_file<F: Section, T>(
     source: &str,
     name: &str,
@@ -62,12 +62,12 @@ pub(crate) fn read_file<F: Section, T>(
     Err(findings.into_diagnostics(source, name))
 }
 
-/// The path of a file that another one names: a relative one is taken from the folder of that other file.
+/// The path of a file that another file names: a relative path is taken from the folder of that other file.
 pub(crate) fn beside(name: &str, path: impl AsRef<Path>) -> PathBuf {
     Path::new(name).parent().unwrap_or(Path::new("")).join(path)
 }
 
-/// An error of syntax, with what helps in the common cases.
+/// The error for a text that is not TOML, with advice in the common cases.
 fn not_toml(message: &str) -> (Code, Complaint) {
     if message.contains("duplicate key") {
         let complaint =
@@ -75,7 +75,7 @@ fn not_toml(message: &str) -> (Code, Complaint) {
         return (Code::Duplicate, complaint);
     }
     let message = message.trim_end_matches(", expected nothing");
-    // An address or a duration without quotes looks like the beginning of a number.
+    // The parser takes an address or a duration without quotes for the beginning of a number.
     let help = if ["string", "float", "integer", "date", "time"].iter().any(|kind| message.contains(kind)) {
         "text, addresses and durations stand in double quotes: `name = \"shop\"`, `max_wait = \"10s\"`"
     } else {

@@ -70,10 +70,10 @@ fn number(value: &DeValue<'_>) -> Option<f64> {
     }
 }
 
-/// The range of a type of numbers: from or above `from`, at most `to`.
+/// The range of a number type: at least (or above) the bound, and at most the second number.
 pub(crate) type Bounds = (Bound<f64>, f64);
 
-/// Reads a number within bounds; `outside` is what is wrong with another number.
+/// Reads a number within bounds; `outside` makes the complaint about a number outside.
 fn number_within(
     value: &Spanned<DeValue<'_>>,
     (from, to): Bounds,
@@ -90,7 +90,7 @@ fn number_within(
     None
 }
 
-/// Reads a number of a type that has bounds alone.
+/// Reads a number of a type that has only bounds.
 pub(crate) fn bounded(value: &Spanned<DeValue<'_>>, bounds: Bounds, findings: &mut Findings) -> Option<f64> {
     let least = match bounds.0 {
         Bound::Included(least) => format!("from {least}"),
@@ -101,9 +101,9 @@ pub(crate) fn bounded(value: &Spanned<DeValue<'_>>, bounds: Bounds, findings: &m
     number_within(value, bounds, Complaint::new("this number is out of range", help), findings)
 }
 
-/// Reads a share of one. A percentage gets the share that it stands for as its help.
+/// Reads a share of one. If a percentage is given, the advice is the share that it means.
 fn share(value: &Spanned<DeValue<'_>>, bounds: Bounds, findings: &mut Findings) -> Option<f64> {
-    /// From here on a number that should have been a share was surely meant in percent.
+    /// From this number on, a share was surely meant in percent.
     const PERCENT: f64 = 5.0;
     let meant = match value.get_ref() {
         DeValue::String(text) => text.trim().trim_end_matches('%').trim_end().parse().ok(),
@@ -118,7 +118,7 @@ fn share(value: &Spanned<DeValue<'_>>, bounds: Bounds, findings: &mut Findings) 
     number_within(value, bounds, Complaint::new("this is no share of one", help), findings)
 }
 
-/// Reads a percentile. A share of one, or text, gets the number that it stands for as its help.
+/// Reads a percentile. If a share of one or a text is given, the advice is the number that it means.
 fn percentile(value: &Spanned<DeValue<'_>>, bounds: Bounds, findings: &mut Findings) -> Option<f64> {
     let meant = match value.get_ref() {
         DeValue::String(text) => {
@@ -129,7 +129,7 @@ fn percentile(value: &Spanned<DeValue<'_>>, bounds: Bounds, findings: &mut Findi
     let possible = (bounds.0, Bound::Included(bounds.1));
     let help = match meant {
         Some(percent) if possible.contains(&percent) => format!("write `{percent}`"),
-        // Rounded: 0.999 times 100 is not 99.9 in binary.
+        // The result is rounded, because 0.999 times 100 is not 99.9 in binary.
         Some(share) if possible.contains(&(share * 100.0)) => {
             format!("write it of a hundred: `{}`", (share * 1e5).round() / 1e3)
         }
@@ -144,8 +144,8 @@ fn gain_margin(value: &Spanned<DeValue<'_>>, bounds: Bounds, findings: &mut Find
     number_within(value, bounds, outside, findings)
 }
 
-/// Makes types of numbers with bounds, `Name: Excluded(1.0), to 1000.0;`, and the function that reads them where it is
-/// not [`bounded`]: `by share`.
+/// Makes types of numbers with bounds, `Name: Excluded(1.0), to 1000.0;`. A type is read by [`bounded`], or by another function
+/// if it is named: `by share`.
 macro_rules! numbers {
     ($($(#[doc = $doc:literal])+ $name:ident: $bound:ident($from:literal), to $to:literal $(, by $read:path)?;)+) => { $(
         $(#[doc = $doc])+

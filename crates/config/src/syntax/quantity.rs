@@ -1,7 +1,7 @@
 //! Numbers with units, as text: durations, sizes and rates.
 //!
-//! A quantity is a decimal number, an optional space, and a unit. A bare number is refused: `10` says nothing about
-//! seconds or milliseconds, and the wrong guess is a factor of a thousand.
+//! A quantity is a decimal number, an optional space, and a unit. A bare number is refused: `10` does not say whether it is
+//! seconds or milliseconds, and a wrong guess is a factor of a thousand.
 
 use super::shape::TextShape;
 use super::text::{Refusal, TextField, bad, out_of_range, texts};
@@ -78,7 +78,7 @@ const REQUEST_RATE: Units = Units {
 };
 
 impl Units {
-    /// The number that a text stands for, in the base unit.
+    /// The number in a text, in the base unit.
     fn read(&self, text: &str) -> Result<f64, Refusal> {
         let (what, help) = (self.what, self.help);
         let text = text.trim();
@@ -101,7 +101,7 @@ impl Units {
 /// The regular expression of a duration.
 pub(crate) const DURATION: &str = "^[0-9][0-9_.]* ?(ns|us|µs|ms|s|m|min|h|d)$";
 
-/// Seconds, of which there may be none.
+/// A number of seconds, which may be zero.
 pub(crate) fn parse_seconds(text: &str) -> Result<f64, Refusal> {
     TIME.read(text)
 }
@@ -113,7 +113,7 @@ impl TextField for Duration {
 
     fn parse(text: &str) -> Result<Self, Refusal> {
         let seconds = parse_seconds(text)?;
-        // Rounded, so that what is printed as 0.1 s is 100,000,000 ns.
+        // The number is rounded, so that what is printed as 0.1 s is 100,000,000 ns.
         match Duration::from_nanos((seconds * 1e9).round().min(1e18) as u64) {
             Duration::ZERO => out_of_range("a duration of nothing", "write at least `\"1ns\"`"),
             duration if duration > Duration::from_secs(366 * 86_400) => {
@@ -123,7 +123,7 @@ impl TextField for Duration {
         }
     }
 
-    /// The largest unit that leaves a whole number; minutes and hours from two on.
+    /// Shows a duration in the largest unit that leaves a whole number; in minutes and hours only from two on.
     fn show(&self) -> String {
         const SECOND: u128 = 1_000_000_000;
         let nanoseconds = self.as_nanos();

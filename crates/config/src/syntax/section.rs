@@ -1,7 +1,7 @@
 //! Sections: the macro that makes a section's struct, its reading and its description from one table of keys.
 //!
-//! Why not serde: its errors stop at the first, know nothing of the other keys, and lose the span of an absent key;
-//! `flatten` and `untagged` lose every span. Why not a table of strings beside the structs: the two drift apart.
+//! serde cannot be used: it stops at the first error, knows nothing of the other keys, and loses the span of an absent key;
+//! `flatten` and `untagged` lose every span. A table of strings beside the structs would drift apart from them.
 
 use super::elsewhere::instead;
 use super::field::{Field, Located, Section, wrong_type};
@@ -11,7 +11,7 @@ use crate::diagnostic::{Code, Complaint, Findings, in_backticks, quoted, refuse}
 use std::ops::Range;
 use toml::de::{DeTable, DeValue};
 
-/// A table under reading.
+/// A table that is being read.
 pub(crate) struct Keys<'a, 'i> {
     table: &'a DeTable<'i>,
     title: &'static str,
@@ -19,7 +19,7 @@ pub(crate) struct Keys<'a, 'i> {
 }
 
 impl<'a, 'i> Keys<'a, 'i> {
-    /// Starts reading a section, and refuses keys that it does not have.
+    /// Starts to read a section, and refuses keys that it does not have.
     pub(crate) fn new<T: Section>(
         table: &'a DeTable<'i>,
         span: Range<usize>,
@@ -34,13 +34,13 @@ impl<'a, 'i> Keys<'a, 'i> {
         Keys { table, title: T::TITLE, span }
     }
 
-    /// The value of a key that may be absent.
+    /// The value of an optional key.
     pub(crate) fn optional<T: Field>(&self, name: &str, findings: &mut Findings) -> Option<Located<T>> {
         let value = self.table.get(name)?;
         Located::read(value.span(), findings, |findings| T::read(value, findings)).transpose()
     }
 
-    /// The value of a key that must be there.
+    /// The value of a required key.
     pub(crate) fn required<T: Field>(
         &self,
         name: &str,
@@ -60,14 +60,15 @@ impl<'a, 'i> Keys<'a, 'i> {
         self.optional(name, findings).unwrap_or(Located { value: default, span: self.span.clone(), sound })
     }
 
-    /// A section that counts as empty where it is absent.
+    /// A nested section; if it is absent, it counts as empty.
     pub(crate) fn section<T: Section>(&self, name: &str, findings: &mut Findings) -> Located<T> {
         match self.table.get(name).map(|value| (value, value.get_ref())) {
             Some((value, DeValue::Table(table))) => T::located(table, value.span(), findings),
             Some((value, _)) => {
                 let title = findings.title(T::TITLE);
                 wrong_type::<()>(value, "a table", format!("write a section `{title}`"), findings);
-                // The required keys of the section are not what is wrong: the defaults alone are read.
+                // The value is no table, so its required keys are not reported as missing: the section is read as if it were
+                // empty.
                 Located { value: T::empty(), span: self.span.clone(), sound: false }
             }
             None => T::located(&DeTable::new(), self.span.clone(), findings),
@@ -97,8 +98,8 @@ fn unknown_key(key: &str, shape: &SectionShape, findings: &Findings) -> Complain
 
 /// Makes a section's struct, its reading and its description from one table of keys.
 ///
-/// `key: Type, presence` where presence is one of `required("help")`, `optional`, `default(value)`, and `section`
-/// for a nested table that counts as empty where it is absent. `key as "word"` names a key that Rust reserves.
+/// `key: Type, presence`, where presence is `required("help")`, `optional`, `default(value)`, or `section` for a nested table
+/// that counts as empty if it is absent. `key as "word"` names a key whose word Rust reserves.
 macro_rules! section {
     ($title:literal $(#[doc = $doc:literal])+ $name:ident {
         $( $(#[doc = $key_doc:literal])+ $key:ident $(as $word:literal)?: $kind:ty, $presence:ident $(($argument:expr))?; )+

@@ -1,10 +1,11 @@
-//! What a file may hold, as data: read by the walk, the reference, the JSON Schema and the suggestions alike.
+//! The allowed content of a file, as data, from which reading, reference, JSON Schema and suggestions are made.
 //!
-//! Shapes are made from the field types themselves (see [`crate::syntax::field`]), so what is documented is what is read.
+//! Shapes are made from the field types themselves (see [`crate::syntax::field`]), so the documentation agrees with the
+//! reading.
 
 use std::ops::Bound;
 
-/// What a value may be.
+/// The allowed form of a value.
 #[derive(Clone, Debug)]
 pub(crate) enum Shape {
     Boolean,
@@ -13,7 +14,7 @@ pub(crate) enum Shape {
         min: u64,
         max: u64,
     },
-    /// A number from `from` on, or above it, at most `to`.
+    /// A number from `from` on (or above it), and at most `to`.
     Number {
         from: Bound<f64>,
         to: f64,
@@ -22,7 +23,7 @@ pub(crate) enum Shape {
     Text(TextShape),
     /// A word of a list, each with its meaning.
     Word(&'static [(&'static str, &'static str)]),
-    /// Either of two.
+    /// Either of two shapes.
     Either(Box<Shape>, Box<Shape>),
     /// One value, or a list of them.
     OneOrMany(Box<Shape>),
@@ -40,7 +41,7 @@ pub(crate) enum Shape {
 }
 
 impl Shape {
-    /// The sections within.
+    /// The sections within the shape.
     pub(crate) fn sections(&self) -> Vec<SectionShape> {
         match self {
             Shape::Section(section) | Shape::NamedSections(section) | Shape::Sections(section) => {
@@ -56,13 +57,13 @@ impl Shape {
 /// A form of text.
 #[derive(Clone, Debug)]
 pub(crate) struct TextShape {
-    /// `a duration`.
+    /// The name of the form with its article, such as `a duration`.
     pub(crate) what: &'static str,
-    /// An example that is right.
+    /// A valid example.
     pub(crate) example: &'static str,
-    /// For the JSON Schema: the regular expression of the form, where there is one worth having.
+    /// The regular expression of the form for the JSON Schema, if there is a useful one.
     pub(crate) pattern: Option<&'static str>,
-    /// The unit to propose where a bare number stands.
+    /// The unit to propose if a bare number is given.
     pub(crate) unit: Option<&'static str>,
 }
 
@@ -71,7 +72,7 @@ pub(crate) struct TextShape {
 pub(crate) struct SectionShape {
     /// The title as it stands in a file: `[upstream.NAME]`.
     pub(crate) title: &'static str,
-    /// What it is about.
+    /// The description of the section.
     pub(crate) doc: &'static str,
     pub(crate) keys: Vec<KeyShape>,
 }
@@ -86,7 +87,7 @@ pub(crate) struct KeyShape {
 }
 
 impl KeyShape {
-    /// Whether the key must be there; a section must if it has a key that must.
+    /// Whether the key is required; a section is required if one of its keys is.
     pub(crate) fn is_needed(&self) -> bool {
         match (&self.presence, &self.shape) {
             (Presence::Required, _) => true,
@@ -96,18 +97,18 @@ impl KeyShape {
     }
 }
 
-/// Whether a key must be there, and what holds if it is not.
+/// Whether a key is required, and what applies if it is absent.
 #[derive(Clone, Debug)]
 pub(crate) enum Presence {
     Required,
     Optional,
-    /// A section that counts as empty where it is absent.
+    /// A section that counts as empty if it is absent.
     Implied,
     /// The default as it would be written.
     Default(String),
 }
 
-/// Every section of the file, each before those within it, in the order of the table.
+/// Every section of the file, each before its nested ones, in the order of the table.
 pub(crate) fn sections(root: SectionShape) -> Vec<SectionShape> {
     let mut found = Vec::new();
     collect(root, &mut found);
@@ -115,7 +116,7 @@ pub(crate) fn sections(root: SectionShape) -> Vec<SectionShape> {
 }
 
 fn collect(section: SectionShape, found: &mut Vec<SectionShape>) {
-    // Two keys may hold the same section: a class's match and a site's exempt.
+    // Two keys may have the same section: a class's `match` and a site's `exempt`.
     if found.iter().any(|known| known.title == section.title) {
         return;
     }

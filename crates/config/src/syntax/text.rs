@@ -45,8 +45,8 @@ impl<T: TextField> Field for T {
     }
 }
 
-/// Makes types of text: `Name(Type, "what", "example", Some("pattern"), unit "s") = parse, show |value| text;`, where
-/// `parse` gives the value to keep. A pattern may be `None`; a type without a unit, or shown as it prints, leaves these out.
+/// Makes types of text: `Name(Type, "what", "example", Some("pattern"), unit "s") = parse, show |value| text;`, where `parse`
+/// returns the value to keep. The pattern may be `None`; `unit` may be left out, and `show` if the value is shown as it prints.
 macro_rules! texts {
     ($(
         $(#[$attribute:meta])+
@@ -101,7 +101,7 @@ texts! {
         |text| check_name(text).map(|()| text.to_owned()).map_err(|complaint| (Code::BadValue, complaint));
 }
 
-/// Refuses what cannot be a name.
+/// Refuses a text that cannot be a name.
 pub(crate) fn check_name(name: &str) -> Result<(), Complaint> {
     let fits = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     if (1..=64).contains(&name.len()) && name.chars().all(fits) {

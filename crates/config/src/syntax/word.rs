@@ -1,11 +1,12 @@
-//! Values that are words of a fixed list, and the nearest known word to one that is not known, by edit distance.
+//! Values that are words of a fixed list, and the known word that is nearest to an unknown one by edit distance.
 
 use super::field::wrong_type;
 use crate::diagnostic::{Findings, quoted, refuse};
 use toml::Spanned;
 use toml::de::DeValue;
 
-/// Makes a type a word of a fixed list: `"word" => Variant, "its meaning"`. After `enum` the type itself is made too.
+/// Makes a type whose values are words of a fixed list: `"word" => Variant, "its meaning"`. With `enum`, the type itself is
+/// made too.
 macro_rules! words {
     ($(#[doc = $doc:literal])+ enum $name:ident { $($word:literal => $variant:ident, $meaning:literal;)+ }) => {
         $(#[doc = $doc])+
@@ -35,7 +36,7 @@ macro_rules! words {
 }
 pub(crate) use words;
 
-/// What the word that is written stands for, or a finding.
+/// The variant that the written word stands for; otherwise a finding.
 pub(crate) fn read_word<T: Copy>(
     value: &Spanned<DeValue<'_>>,
     words: &[(&str, T)],
@@ -58,11 +59,12 @@ pub(crate) fn read_word<T: Copy>(
     None
 }
 
-/// Words longer than this are never a slip of a known word; the bound keeps the quadratic time small.
+/// A word longer than this is never a misspelt known word; the bound limits the quadratic time.
 const LONGEST: usize = 64;
 
-/// The candidate nearest to `word`, if any is near enough; the first of equally near ones. A swap of neighbours counts as
-/// one edit. A candidate further away than a third of its length would be a guess, and a wrong guess misleads the reader.
+/// The candidate nearest to `word`, if any is near enough; of equally near ones the first. A swap of neighbours counts as one
+/// edit. A candidate that differs by more than a third of its length is not returned, because a wrong guess misleads the
+/// reader.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if word.chars().count() > LONGEST {
         return None;

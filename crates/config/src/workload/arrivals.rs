@@ -1,4 +1,4 @@
-//! When a stream's requests come: exactly one of rate, load, counts and log, with the keys that belong to it.
+//! Resolves when a stream's requests come: exactly one of rate, load, counts and log, with the keys that belong to it.
 
 use super::bursts::with_bursts;
 use super::keys::StreamKeys;
@@ -15,7 +15,7 @@ use std::ops::Range;
 /// The highest rate in requests per second: one request a nanosecond.
 const FASTEST: f64 = 1e9;
 
-/// When requests come.
+/// Resolves when a stream's requests come.
 pub(super) fn resolve(
     section: &Located<StreamKeys>,
     content: &Content,
@@ -62,10 +62,10 @@ pub(super) fn resolve(
     }
 }
 
-/// A key, its place if it is given, and the keys beside which it means something.
+/// A key, its place if it is given, and the keys with which it may be combined.
 type KeyWithCompanions<'a> = (&'a str, Option<&'a Range<usize>>, &'a [&'a str]);
 
-/// Refuses the keys that mean nothing beside the one that says when requests come.
+/// Refuses the keys that have no effect with the key that says when requests come.
 fn refuse_unrelated_keys(
     section: &Located<StreamKeys>,
     (chosen, chosen_span): (&str, &Range<usize>),
@@ -98,7 +98,7 @@ fn refuse_unrelated_keys(
     }
 }
 
-/// A phase as the file has it, in requests per second or in multiples of the capacity.
+/// A phase as the file has it, with its values in requests per second or in multiples of the capacity.
 struct WrittenPhase {
     from: Located<Duration>,
     value: f64,
@@ -174,7 +174,7 @@ fn steps<T: Copy, S>(
     }
 }
 
-/// The rate in requests per second at load 1. Where it is not known there is a finding, from here or from the servers.
+/// The rate in requests per second at load 1; `None` only if there is a finding, here or about the servers.
 fn capacity(
     load: &Range<usize>,
     section: &Located<StreamKeys>,
@@ -195,7 +195,7 @@ fn capacity(
     }
 }
 
-/// Refuses phases out of order, phases that begin after the end, and a last ramp, whose end no phase gives.
+/// Refuses phases out of order, phases that begin after the end of the run, and a ramp in the last phase, which has no end.
 fn check_order(steps: &[WrittenPhase], duration: &Located<End>, findings: &mut Findings) {
     for (before, step) in steps.iter().zip(&steps[1..]) {
         if step.from.value <= before.from.value {

@@ -1,5 +1,5 @@
-//! Short bursts on top of a rate: its phases are cut where bursts begin and end, so that the simulator knows nothing of
-//! them. A ramp stays a ramp: each piece begins and ends on the line, times the burst's factor.
+//! Short bursts on top of a rate. Phases are cut where bursts begin and end, so that the simulator needs no notion of bursts. A
+//! ramp stays a ramp: each piece begins and ends on the ramp, times the burst's factor.
 
 use super::keys::BurstKeys;
 use super::resolve::check_begins_before_end;
@@ -10,7 +10,7 @@ use plimsoll_core::time::Duration;
 use plimsoll_sim::workload::Phase;
 use std::collections::BTreeSet;
 
-/// The most bursts in a run: each is two phases in memory.
+/// The most bursts in a run, because each takes two phases in memory.
 const MOST_BURSTS: u128 = 100_000;
 
 /// The same rate with bursts on top: phases are cut where bursts begin and end.
@@ -59,7 +59,7 @@ struct Bursts {
 }
 
 impl Bursts {
-    /// What the rate is multiplied by.
+    /// The factor on the rate at this time.
     fn factor_at(&self, time: Duration) -> f64 {
         let into = time.as_nanos() % self.every.as_nanos();
         if time >= self.every && into < self.length.as_nanos() { self.factor } else { 1.0 }
@@ -93,7 +93,7 @@ fn cut(phases: &[Phase], bursts: Bursts, end: Duration) -> Vec<Phase> {
     pieces
 }
 
-/// A phase and where it ends.
+/// A phase and its end.
 struct PhaseSpan<'a> {
     phase: &'a Phase,
     until: Option<Duration>,

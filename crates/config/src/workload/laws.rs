@@ -1,4 +1,4 @@
-//! Distributions and processes: a name alone, or a table with the numbers that it takes.
+//! Distributions and processes: a name alone, or a table with the kind's numbers.
 
 use super::keys::{LawKeys, ProcessKeys};
 use super::values::{LawKind, ProcessKind};
@@ -8,12 +8,12 @@ use plimsoll_core::time::Duration;
 use plimsoll_sim::workload::{Law, Process};
 use std::ops::Range;
 
-/// The Hurst parameter where none is given: that of Ethernet traffic, roughly.
+/// The Hurst parameter if none is given: roughly that of Ethernet traffic.
 const HURST: f64 = 0.8;
-/// Sources of self-similar traffic where none are given.
+/// The number of sources of self-similar traffic if none is given.
 const SOURCES: u32 = 100;
 
-/// A number that belongs to one kind.
+/// A number that belongs to one kind only.
 struct Parameter<'a, K> {
     name: &'static str,
     of: K,
@@ -21,17 +21,17 @@ struct Parameter<'a, K> {
     given: Option<&'a Range<usize>>,
 }
 
-/// A kind as it was chosen, and the numbers beside it.
+/// The chosen kind, and the numbers given with it.
 struct ChosenKind<'a, K, S> {
     kind: K,
     span: &'a Range<usize>,
     keys: &'a S,
-    /// Nothing in the table was refused: what is absent is meant to be absent.
+    /// Whether nothing in the table was refused, so that an absent number is absent on purpose.
     sound: bool,
 }
 
 impl<'a, K: Copy, S> ChosenKind<'a, K, S> {
-    /// What the file says; `alone` are the numbers of a kind that is given without any.
+    /// The kind and numbers in the file; `alone` are the numbers if the kind is given without a table.
     fn new(
         given: &'a Located<Either<K, Table<S>>>,
         alone: &'a S,
@@ -48,7 +48,7 @@ impl<'a, K: Copy, S> ChosenKind<'a, K, S> {
     }
 }
 
-/// Refuses the numbers that the kind does not take, and misses those that it needs; `example` is a text that has them.
+/// Refuses numbers that the kind does not take, and reports missing ones; `example` is a text that has them.
 fn check<K: Field + PartialEq + Copy, S>(
     chosen: &ChosenKind<'_, K, S>,
     parameters: &[Parameter<'_, K>],

@@ -1,11 +1,11 @@
 //! The workload file of `plimsoll simulate`: arrivals, clients, and the truth about the servers.
 //!
-//! Comes in: the text of a workload, and the promises of a configuration, from which workers, costs and bandwidth are
-//! taken that the workload leaves out. Goes out: the plain structs of `plimsoll_sim::workload`. A level's cost that
-//! neither file gives is assumed and the assumption reported ([`ParsedWorkload::assumptions`]). A request's time is never
-//! assumed, because every figure of a run hangs on it: its absence is an error, or, for logs whose lines may bring their
-//! own times, a question left to the reader of the lines ([`ParsedWorkload::untimed`]). A rate may be a multiple of the
-//! capacity (`load`): what the stream's own pages take at full quality of the plant that is full first.
+//! Input: the text of a workload, and the promises of a configuration, which provide the workers, costs and bandwidth that the
+//! workload leaves out. Output: the plain structs of `plimsoll_sim::workload`. If neither file gives a level's cost, it is
+//! assumed and the assumption reported ([`ParsedWorkload::assumptions`]). A request's time is never assumed, because every
+//! figure of a run depends on it: if it is absent, that is an error or, for logs whose lines may have their own times, left to
+//! the reader of the lines ([`ParsedWorkload::untimed`]). A rate may be a multiple of the capacity (`load`): the rate of the
+//! stream's own pages at full quality at which the first plant is full.
 
 mod arrivals;
 mod bursts;
@@ -24,22 +24,22 @@ use plimsoll_core::time::Duration;
 use plimsoll_sim::workload::{Arrivals, Input, Replay, Stream, Workload};
 use std::path::Path;
 
-/// What a workload file means, and what had to be added to it.
+/// The workload that a file describes, and the assumptions that were added.
 #[derive(Clone, Debug, Default)]
 pub struct ParsedWorkload {
-    /// For the simulator.
+    /// The workload for the simulator.
     pub workload: Workload,
-    /// What was assumed because neither file says it, a sentence each.
+    /// The assumptions where neither file gives a value, one sentence each.
     pub assumptions: Vec<String>,
-    /// The plants whose service time is not given. They are sound only if each line of the logs brings its
-    /// own service time; a run where one does not must end with [`UntimedPlant::help`].
+    /// The plants whose service time is not given. The workload can be run only if each line of the logs has its own service
+    /// time; a run that meets a line without one must end with [`UntimedPlant::help`].
     pub untimed: Vec<UntimedPlant>,
 }
 
 /// A plant whose service time is not given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UntimedPlant {
-    /// Which: an index into [`Promises::plants`].
+    /// The plant as an index into [`Promises::plants`].
     pub plant: usize,
     /// What is wrong.
     pub message: String,
@@ -47,31 +47,32 @@ pub struct UntimedPlant {
     pub help: String,
 }
 
-/// Reads a workload for these promises. `name` is the file's name as the user gave it: it stands in diagnostics, and
-/// relative paths of logs and counts are taken from its folder.
+/// Reads a workload for these promises. `name` is the file's name as the user gave it: diagnostics show it, and relative paths
+/// of logs and counts are taken from its folder.
 ///
 /// # Errors
-/// All that is wrong with the file, at once.
+/// All errors of the file at once.
 pub fn parse_workload(source: &str, name: &str, promises: &Promises) -> Result<ParsedWorkload, Diagnostics> {
     parse_workload_as(source, name, promises, Reading::default())
 }
 
-/// How a workload file is read where it is not all that there is.
+/// How a workload file is read if other inputs add to it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Reading<'a> {
     /// An access log in place of the file's streams, which may then be absent.
     pub log: Option<(&'a Path, Replay)>,
-    /// The file was written for another configuration, with which this one is compared: that this one has other sites,
-    /// levels and hosts is no error then. Servers must have the same names all the same.
+    /// Whether the file was written for another configuration, with which this one is compared: then it may name other sites,
+    /// levels and hosts. Servers must have the same names all the same.
     pub compared: bool,
-    /// By plant: how a number of workers is known that both files leave to be found, and that stands in the promises.
+    /// For each plant whose number of workers both files leave open, and whose number in the promises is known from elsewhere,
+    /// how it is known.
     pub known_workers: &'a [Option<String>],
 }
 
-/// Reads a workload for these promises in the given way. Else as [`parse_workload`].
+/// Reads a workload for these promises in the given way; otherwise like [`parse_workload`].
 ///
 /// # Errors
-/// All that is wrong with the file, at once.
+/// All errors of the file at once.
 pub fn parse_workload_as(
     source: &str,
     name: &str,
@@ -83,8 +84,8 @@ pub fn parse_workload_as(
     })
 }
 
-/// An access log without any workload file: servers and levels are as the promises say. `known` says by plant how a number of
-/// workers is known that the configuration leaves to be found, and that stands in the promises.
+/// The workload of an access log without a workload file: servers and levels are as promised. `known` says how a number of
+/// workers is known that the configuration leaves open and that stands in the promises.
 pub fn replay(log: &Path, replay: Replay, promises: &Promises, known: &[Option<String>]) -> ParsedWorkload {
     let plants = plants::as_promised(promises);
     let (versions, mut assumptions) = versions::as_promised(promises);
@@ -104,8 +105,8 @@ pub fn replay(log: &Path, replay: Replay, promises: &Promises, known: &[Option<S
 }
 
 impl ParsedWorkload {
-    /// Sets the rate of full pages that each server without a given service time can take (1/s). `share` says what part of
-    /// it each request is assumed to cost.
+    /// For each server without a given service time, sets the rate of full pages that it can serve (1/s). `share` says what
+    /// part of the capacity each request is assumed to cost.
     pub fn assume_capacity(&mut self, requests_per_second: f64, promises: &Promises, share: &str) {
         for untimed in std::mem::take(&mut self.untimed) {
             let Some(plant) = self.workload.plants.get_mut(untimed.plant) else { continue };
@@ -119,7 +120,7 @@ impl ParsedWorkload {
     }
 }
 
-/// An access log as a stream.
+/// A stream of the requests of an access log.
 fn log_stream(log: &Path, replay: Replay) -> Stream {
     let arrivals = Arrivals::log(Input::File(log.to_owned()), replay);
     // A log brings its own pages and clients.

@@ -1,8 +1,8 @@
-//! The servers as they truly are: what the file says of each, over what the configuration promises.
+//! The true servers: what the workload says of each, on top of what the configuration promises.
 //!
-//! Costs belong to the workers beside which they stand: the configuration's are in time of all its workers together,
-//! so one worker's time is cost times workers, and stays that if the file gives the server other workers. Where the
-//! configuration leaves the number of workers to be found, the workload must give it, unless somebody else knows it.
+//! Costs belong to the number of workers in the same file: the configuration's costs are in time of all its workers together,
+//! so one worker's time is the cost times that number, and it does not change if the workload gives the server other workers.
+//! If the configuration leaves the number of workers to be found, the workload must give it, unless it is known from elsewhere.
 
 use super::keys::{FaultKeys, PlantKeys, WorkloadKeys};
 use super::laws;
@@ -14,18 +14,18 @@ use plimsoll_core::promises::{self, Promises, Sense};
 use plimsoll_core::time::Duration;
 use plimsoll_sim::workload::{Discipline, Fault, FaultKind, Page, Plant};
 
-/// Apache's `ListenBacklog` where nothing is set.
+/// Apache's default for `ListenBacklog`.
 pub(super) const LISTEN_QUEUE: u64 = 511;
 
-/// A server as it truly is.
+/// A true server.
 pub(super) struct TrueServer {
     pub(super) plant: Plant,
-    /// A key that is, or may be, about this server was refused, so whether it has a service time is not known.
+    /// Whether a key that is, or may be, about this server was refused, so that its service time may only seem to be missing.
     doubtful: bool,
 }
 
 impl TrueServer {
-    /// Whether the service time is given.
+    /// Whether the service time is given, or may have been.
     pub(super) fn timed(&self) -> bool {
         self.doubtful || self.plant.service > Duration::ZERO || self.plant.service_per_byte > 0.0
     }
@@ -54,7 +54,7 @@ fn promised(promise: &promises::Plant) -> TrueServer {
     TrueServer { plant, doubtful: false }
 }
 
-/// Sets one worker's time from costs that are in time of `workers` together.
+/// Sets one worker's time from costs that are in time of `workers` workers together.
 fn apply_costs(plant: &mut Plant, costs: promises::Costs, workers: u32) {
     let workers = f64::from(workers);
     plant.service = Duration::from_secs_f64(costs.per_request_seconds * workers);
@@ -62,7 +62,7 @@ fn apply_costs(plant: &mut Plant, costs: promises::Costs, workers: u32) {
     plant.rejection = Duration::from_secs_f64(costs.per_rejection_seconds * workers);
 }
 
-/// The true servers, one for each of the promises' plants. `known` says by plant how its number of workers is known.
+/// The true servers, one for each of the promises' plants. `known` says how each plant's number of workers is known.
 pub(super) fn resolve(
     file: &WorkloadKeys,
     (promises, known): (&Promises, &[Option<String>]),
@@ -94,8 +94,8 @@ pub(super) fn resolve(
     plants
 }
 
-/// What is assumed of the plants of these names where no workload file gives a number of workers: the number that somebody else
-/// knows, as `known` says by plant, or else the one that a gateway begins with.
+/// The assumption about the workers of these plants if no workload file gives a number: the number that is known from
+/// elsewhere, as `known` says by plant, or else the number with which a gateway begins.
 pub(super) fn guessed_workers(
     promises: &Promises,
     known: &[Option<String>],
@@ -119,15 +119,15 @@ pub(super) fn guessed_workers(
     guessed.map(sentence).collect()
 }
 
-/// Whether the file says how many workers the plant of this name has.
-pub(super) fn states_workers(file: &WorkloadKeys, name: &str) -> bool {
+/// Whether the file gives the number of workers of the plant with this name.
+pub(super) fn tells_workers(file: &WorkloadKeys, name: &str) -> bool {
     let mut sections =
         file.plant.value.0.iter().filter(|(of, _)| of.value == name).map(|(_, keys)| &keys.value);
     sections.any(|keys| keys.workers.is_some() || keys.cores.is_some())
 }
 
-/// Refuses a file without the number of workers of a plant whose configuration leaves it to be found, and that nobody else
-/// knows.
+/// Refuses a file that lacks a plant's number of workers if the configuration leaves it to be found and it is not known from
+/// elsewhere.
 fn check_workers_given(
     file: &WorkloadKeys,
     (promises, known): (&Promises, &[Option<String>]),

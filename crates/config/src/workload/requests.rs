@@ -1,4 +1,4 @@
-//! What a stream asks for, and its clients.
+//! Resolves what a stream asks for, and its clients.
 
 use super::keys::{FieldKeys, PageKeys, StreamKeys};
 use super::laws;
@@ -9,7 +9,7 @@ use crate::syntax::{Located, OptionalKey, Section, Table, Text, beside, listed};
 use plimsoll_sim::surge_files;
 use plimsoll_sim::workload::{Clients, Content, Input, JsonFields, LogFormat, Page};
 
-/// What a stream's requests ask for.
+/// The content of a stream's requests.
 pub(super) fn content(
     section: &Located<StreamKeys>,
     context: &StreamContext<'_>,
@@ -30,13 +30,13 @@ pub(super) fn content(
     }
 }
 
-/// A host that the first site takes; empty where it takes every host.
+/// A host that belongs to the first site; empty if that site takes every host.
 fn default_host(context: &StreamContext<'_>) -> String {
     let first = context.truth.promises.sites.first().and_then(|site| site.hosts.first());
     first.map_or(String::new(), |host| host_matching(host))
 }
 
-/// A page, or the files that stand for it.
+/// A page, or the files in its place.
 fn files(section: &Located<PageKeys>, context: &StreamContext<'_>, findings: &mut Findings) -> Vec<Page> {
     let keys = &section.value;
     let page = page(keys, context, findings);
@@ -104,7 +104,7 @@ pub(super) fn clients(section: &Located<StreamKeys>, findings: &mut Findings) ->
     Clients { count, skew: keys.skew.value.0, first_address }
 }
 
-/// A file to read, from the folder of the workload file.
+/// An input file; a relative path is taken from the workload file's folder.
 pub(super) fn input(path: &Located<Text>, file_name: &str, findings: &mut Findings) -> Input {
     let text = path.value.0.as_str();
     if text.is_empty() {

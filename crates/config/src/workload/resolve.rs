@@ -1,5 +1,5 @@
-//! From what a workload says to what it means. As in the configuration nothing stops at the first error, and what is
-//! read beside findings is thrown away.
+//! Turns the keys of a workload into its meaning. As in the configuration, reading does not stop at the first error, and the
+//! result is thrown away if there are findings.
 
 use super::keys::{StreamKeys, WorkloadKeys};
 use super::truth::TrueServers;
@@ -13,7 +13,7 @@ use plimsoll_sim::workload::{Arrivals, Content, Retry, Stream, Workload};
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// What a workload file is read with.
+/// What a workload file is resolved with.
 #[derive(Clone, Copy)]
 pub(super) struct WorkloadInputs<'a> {
     pub(super) file_name: &'a str,
@@ -28,7 +28,7 @@ pub(super) struct StreamContext<'a> {
     pub(super) inputs: WorkloadInputs<'a>,
 }
 
-/// The workload that `file` means. Not to be used if there are findings.
+/// The workload that `file` describes; not to be used if there are findings.
 pub(super) fn resolve(
     file: &WorkloadKeys,
     inputs: WorkloadInputs<'_>,
@@ -55,7 +55,7 @@ pub(super) fn resolve(
     ParsedWorkload { workload, assumptions, untimed }
 }
 
-/// The streams, and the plants that are without a time unless a log's lines bring it.
+/// The streams, and the plants that have no service time unless a log's lines have it.
 fn streams(
     file: &WorkloadKeys,
     context: &StreamContext<'_>,
@@ -112,7 +112,7 @@ fn stream(
     }
 }
 
-/// The plants that need a time for this stream, and those that need one unless each line of its log brings one.
+/// The plants that need a service time for this stream, and those that need one unless each line of its log has its own.
 fn untimed_by(stream: &Stream, truth: &TrueServers<'_>) -> (BTreeSet<usize>, BTreeSet<usize>) {
     if let (Arrivals::Process { .. } | Arrivals::Counts { .. }, Content::Pages(pages)) =
         (&stream.arrivals, &stream.content)
@@ -142,7 +142,7 @@ fn standard_input_once(sections: &[Located<StreamKeys>], findings: &mut Findings
     }
 }
 
-/// Refuses a name that the configuration does not have. `what` is what it would name.
+/// Refuses a name that the configuration does not have. `what` is the kind of thing that it would name.
 pub(super) fn unknown_name(name: &Located<String>, what: &str, known: &[&str], findings: &mut Findings) {
     let help = match nearest(&name.value, known.iter().copied()) {
         Some(near) => format!("did you mean `{near}`?"),
@@ -152,7 +152,7 @@ pub(super) fn unknown_name(name: &Located<String>, what: &str, known: &[&str], f
         format!("the configuration has no {what} named `{}`", quoted(&name.value)), help: help);
 }
 
-/// Refuses what begins after the simulation has ended.
+/// Refuses a phase or fault that begins after the end of the simulation.
 pub(super) fn check_begins_before_end(
     from: Duration,
     span: &Range<usize>,

@@ -1,5 +1,5 @@
-//! What requests take of which server: the route from a host to a plant, the capacity for a mix of pages, and which
-//! plants that have no time.
+//! The servers' true capacity: the route from a host to a plant, the capacity for a mix of pages, and the plants that have no
+//! service time.
 
 use super::UntimedPlant;
 use super::plants::TrueServer;
@@ -8,21 +8,21 @@ use plimsoll_core::request::Pattern;
 use plimsoll_sim::workload::Page;
 use std::collections::BTreeSet;
 
-/// The servers as they truly are, and which requests are sent to them.
+/// The true servers, and the routes of requests to them.
 pub(super) struct TrueServers<'a> {
     pub(super) promises: &'a Promises,
     pub(super) plants: &'a [TrueServer],
 }
 
 impl TrueServers<'_> {
-    /// The site that takes requests for a host: the first whose host matches, as the engine has it.
+    /// The site for a host: the first site whose host matches, as in the engine.
     pub(super) fn site_of(&self, host: &str) -> Option<usize> {
         let takes = |pattern: &String| Pattern::new(pattern).matches_ignoring_case(host);
         self.promises.sites.iter().position(|site| site.hosts.is_empty() || site.hosts.iter().any(takes))
     }
 
-    /// Requests per second at which the first of the resources that these pages need is full: lambda such that
-    /// max over plants of (lambda S / s, lambda B / b) is 1. `None` where the time of a request is not known.
+    /// Requests per second at which the first resource that these pages need is full: lambda such that max over plants of
+    /// (lambda S / s, lambda B / b) is 1. `None` if the service time of a request is not known.
     pub(super) fn capacity(&self, pages: &[Page]) -> Option<f64> {
         let mut demands = vec![Demand::default(); self.plants.len()];
         let mut weights = 0.0;
@@ -41,19 +41,19 @@ impl TrueServers<'_> {
         (fullest > 0.0).then(|| weights / fullest)
     }
 
-    /// The plants that need a time if a request without its own comes to `site`: those of its levels.
+    /// The plants that need a service time if a request without its own comes to `site`: the plants of its levels.
     pub(super) fn needs(&self, site: usize) -> BTreeSet<usize> {
         let Some(promise) = self.promises.sites.get(site) else { return BTreeSet::new() };
         let plants = promise.levels.iter().map(|level| level.plant.unwrap_or(promise.plant));
         plants.filter(|plant| self.plants.get(*plant).is_some_and(|known| !known.timed())).collect()
     }
 
-    /// The plants that need a time unless each line of a log brings its own.
+    /// The plants that need a service time unless each line of a log has its own.
     pub(super) fn untimed_by_logs(&self) -> BTreeSet<usize> {
         (0..self.promises.sites.len()).flat_map(|site| self.needs(site)).collect()
     }
 
-    /// What to say of a plant without a time.
+    /// The message about a plant without a service time.
     pub(super) fn untimed(&self, plant: usize) -> UntimedPlant {
         let name = self.promises.plants.get(plant).map_or("", |plant| plant.name.as_str());
         UntimedPlant {
@@ -68,14 +68,14 @@ impl TrueServers<'_> {
     }
 }
 
-/// The host of a request that names none: that of the only site.
+/// The host of a request that names none: the host of the only site; empty if there are several sites.
 pub(super) fn default_host(promises: &Promises) -> String {
     let [site] = promises.sites.as_slice() else { return String::new() };
-    // What stands for any letters may stand for none.
+    // A star may stand for no letters at all.
     site.hosts.first().map(|host| host.replace('*', "")).unwrap_or_default()
 }
 
-/// What one unit of weight takes of a plant.
+/// What a unit of weight takes of a plant.
 #[derive(Clone, Copy, Default)]
 struct Demand {
     seconds: f64,

@@ -75,7 +75,7 @@ texts! {
     };
 }
 
-/// A host that a pattern matches.
+/// A host that the pattern matches.
 pub(crate) fn host_matching(pattern: &str) -> String {
     match pattern.split_once('*') {
         Some(("", "")) => "www.example".to_owned(),

@@ -1,7 +1,7 @@
-//! What the levels of service truly take, relative to full quality.
+//! The true costs of the levels of service, relative to full quality.
 //!
-//! Both files compare a level with the one above; the simulator wants the full one. So the ratios are multiplied from
-//! the top down.
+//! Both files state a level relative to the level above, but the simulator wants it relative to the full level, so the ratios
+//! are multiplied from the top down.
 
 use super::keys::{VersionKeys, VersionsKeys, WorkloadKeys};
 use super::resolve::{WorkloadInputs, unknown_name};
@@ -9,10 +9,10 @@ use crate::diagnostic::{Findings, refuse};
 use plimsoll_core::promises::{Level, Promises, Site};
 use plimsoll_sim::workload::Version;
 
-/// The share of the level above that a level takes if nothing else is given.
+/// The assumed cost of a level relative to the level above, if nothing is given.
 const ASSUMED: f64 = 0.25;
 
-/// The levels of the promises, as they promise to be, and what was assumed.
+/// The levels as the promises describe them, and what was assumed.
 pub(super) fn as_promised(promises: &Promises) -> (Vec<Vec<Version>>, Vec<String>) {
     let mut assumptions = Vec::new();
     let versions =
@@ -20,7 +20,7 @@ pub(super) fn as_promised(promises: &Promises) -> (Vec<Vec<Version>>, Vec<String
     (versions, assumptions)
 }
 
-/// The levels as they truly are, one list for each of the promises' sites, and what was assumed.
+/// The true levels, one list for each of the promises' sites, and what was assumed.
 pub(super) fn resolve(
     file: &WorkloadKeys,
     inputs: WorkloadInputs<'_>,
@@ -63,7 +63,7 @@ fn of_site(
     assumptions: &mut Vec<String>,
 ) -> Vec<Version> {
     let mut versions = vec![Version::FULL];
-    // What is known of the level above; a level that takes what its server takes has no number of its own.
+    // The cost of the level above so far. A level that takes the server's time for its bytes has no ratio of its own.
     let mut cost = 1.0;
     for (level, above) in site.levels.iter().rev().skip(1).zip(site.levels.iter().rev()) {
         let given =
@@ -80,7 +80,7 @@ fn of_site(
     versions
 }
 
-/// A level relative to the one above, and what had to be assumed.
+/// A level's ratio to the level above, and what had to be assumed.
 fn relative(
     level: &Level,
     above: &Level,
@@ -97,7 +97,7 @@ fn relative(
             let what = format!("to save bytes as it saves time, down to {cost} of level {above}");
             (Some(cost), cost, Some(what))
         }
-        // Another server takes its own time: that is what the level is for.
+        // If the level is on another server, it takes that server's own time.
         (None, Some(bytes), Some(_)) => (None, bytes, None),
         (None, Some(bytes), None) => {
             let what = "to take what the server takes for its bytes, as no cost of it is given";
