@@ -1,9 +1,9 @@
 //! A timer of tens of microseconds inside a tokio runtime.
 //!
-//! Tokio's own timers tick once a millisecond, which is the size of a whole service time here. This one is a Linux
-//! `timerfd`: a kernel high-resolution timer that the runtime's epoll waits for beside the sockets. Why not a thread
-//! that sleeps and sends: each completion would cost a wake across threads (an eventfd write and a context switch),
-//! and the two threads would contend for the plant's lock.
+//! Tokio's own timers tick once a millisecond, which is as long as a whole service time here. This timer is a Linux `timerfd`:
+//! a kernel high-resolution timer that the runtime's epoll waits for beside the sockets. A thread that sleeps and sends would
+//! cost a wake across threads for each completion (an eventfd write and a context switch), and the two threads would contend
+//! for the plant's lock.
 //!
 //! The descriptor is never read: epoll is edge-triggered, and setting the timer clears its expiry count.
 
@@ -23,11 +23,11 @@ impl AsRawFd for Descriptor {
     }
 }
 
-/// One alarm clock. Anyone may set it; one task waits for it.
+/// One alarm clock. Any thread may set it; one task waits for it.
 pub(crate) struct Alarm(AsyncFd<Descriptor>);
 
 impl Alarm {
-    /// An alarm of the current runtime, not set.
+    /// An alarm of the current runtime that is not set.
     #[expect(
         deprecated,
         reason = "deprecated for types whose raw descriptor may not be their own; ours owns it"
@@ -40,13 +40,13 @@ impl Alarm {
 
     /// Rings once, `after` from now, in place of any earlier setting.
     pub(crate) fn set(&self, after: Duration) {
-        // Zero would disarm.
+        // A setting of zero would disarm the timer.
         let after = TimeSpec::from_duration(after.max(Duration::from_nanos(1)));
         let set = self.0.get_ref().0.set(Expiration::OneShot(after), TimerSetTimeFlags::empty());
         debug_assert!(set.is_ok(), "a valid time was refused: {set:?}");
     }
 
-    /// Waits until it rings. It may also return without cause: look at the clock afterwards.
+    /// Waits until the alarm rings. It may also return without cause, so the caller must check the clock afterwards.
     pub(crate) async fn rung(&self) -> io::Result<()> {
         self.0.readable().await?.clear_ready();
         Ok(())

@@ -1,14 +1,14 @@
 //! When requests arrive: a Poisson process whose rate is piecewise constant.
 //!
-//! An inhomogeneous Poisson process is a homogeneous one of rate 1 on the axis of expected arrivals,
-//! `A(t) = integral of rate dt`. So each gap is an exponential of mean 1, walked along the steps until their area is
-//! used up. That is exact also where the rate jumps; drawing each gap at the rate of its start would be wrong for the
-//! gap that straddles a jump, and would never leave a step of rate zero.
+//! An inhomogeneous Poisson process is a homogeneous one of rate 1 on the axis of expected arrivals, `A(t) = integral of rate
+//! dt`. So each gap is an exponential of mean 1, walked along the steps until it equals the area passed. That is exact also
+//! where the rate jumps; if each gap were drawn at the rate of its start, it would be wrong for a gap across a jump, and would
+//! never leave a step of rate zero.
 
 use crate::Random;
 use std::time::Duration;
 
-/// One step of a schedule: how long, and how many arrivals per second.
+/// One step of a schedule: its length, and its rate in arrivals per second.
 pub type Step = (Duration, f64);
 
 /// The arrival times of a schedule, in order, as times from its start.
@@ -16,7 +16,7 @@ pub type Step = (Duration, f64);
 pub(crate) struct PoissonArrivals {
     steps: Vec<Step>,
     step: usize,
-    /// Seconds used of the present step.
+    /// The part of the present step that has passed (s).
     into_step: f64,
     before_step: Duration,
     random: Random,

@@ -1,13 +1,13 @@
-//! What the crate needs to know of this machine, and to ask of its kernel.
+//! This machine's settings and figures that the crate needs from its kernel.
 
 use nix::sys::socket::{setsockopt, sockopt};
 use std::os::fd::AsFd;
 
-/// Gives `socket` (and what a listening socket accepts) the congestion control Reno, which every kernel has and every
-/// user may choose; where that is refused, the socket keeps the default.
+/// Gives `socket` (and the sockets that a listening socket accepts) the congestion control Reno, which every kernel has and
+/// every user may choose; if it is refused, the socket keeps the default.
 ///
-/// Where the default is BBR, every socket paces its segments by a kernel timer, also over loopback: that costs
-/// processor time and delay which belong to no web server.
+/// If the default is BBR, every socket paces its segments by a kernel timer, also over loopback, which costs processor time and
+/// delay that no web server causes.
 pub(crate) fn plain_congestion_control(socket: &impl AsFd) {
     let _ = setsockopt(socket, sockopt::TcpCongestion, &"reno".into());
 }
@@ -20,12 +20,12 @@ pub(crate) struct MachineTime {
 }
 
 impl MachineTime {
-    /// The time now; none where `/proc/stat` does not say.
+    /// The time now; `None` if `/proc/stat` does not have it.
     pub(crate) fn now() -> Option<Self> {
         Self::parse(&std::fs::read_to_string("/proc/stat").ok()?)
     }
 
-    /// Reads the first line: user, nice, system, idle, iowait, irq, softirq, steal; guests are in user already.
+    /// Reads the first line: user, nice, system, idle, iowait, irq, softirq, steal; guest time is included in user time.
     fn parse(stat: &str) -> Option<Self> {
         let times = stat.lines().next()?.strip_prefix("cpu ")?;
         let times: Vec<u64> = times.split_whitespace().take(8).map_while(|time| time.parse().ok()).collect();

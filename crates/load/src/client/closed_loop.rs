@@ -1,6 +1,6 @@
-//! The closed loop: n clients, each with one keep-alive connection, each asking again after its answer.
+//! The closed loop: n clients, each with one keep-alive connection, each sending its next request after its answer.
 //!
-//! A closed loop finds a server's capacity, since it always has n requests in it, and shows which clients are starved:
+//! A closed loop finds a server's capacity, because it always has n requests in it, and shows whether clients are starved:
 //! answers are counted by client. It is not a model of a public site under load; that is the open loop.
 
 use super::connection::{Connection, Requests, Target};
@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
 
-/// How long a client waits after an error before it asks again, so that a refusing server is not hammered.
+/// How long a client waits after an error before its next request, so that a refusing server is not flooded.
 const AFTER_ERROR: Duration = Duration::from_millis(10);
 
 /// A closed-loop load; see [`ClosedLoop::start`].
@@ -26,9 +26,9 @@ pub struct ClosedLoop {
     pub clients: u32,
     /// How long new requests are made.
     pub duration: Duration,
-    /// Mean of an exponential pause between an answer and the next request; none: no pause. To a millisecond.
+    /// The mean of an exponential pause between an answer and the next request, to a millisecond; `None`: no pause.
     pub think: Option<Duration>,
-    /// What is asked for.
+    /// The path of the requests.
     pub path: String,
     /// The seed that determines the pauses.
     pub seed: u64,
@@ -47,7 +47,7 @@ impl ClosedLoop {
     /// # Errors
     /// If a host, header or path is not valid in HTTP, or the thread or its runtime cannot be made.
     pub fn start(self, sink: Option<Sink>) -> io::Result<LoadHandle> {
-        // Twice: a socket that the server has closed may still be counted when its successor opens.
+        // Twice the clients, because a socket that the server has closed may still be counted when its successor opens.
         let sockets = self.clients as usize * 2;
         let requests = Requests::new(self.target, &self.path, Ipv4Addr::new(127, 1, 0, 1), sockets)?;
         let run = Run::new(requests, Tally::new(self.clients, Duration::from_secs(1)), sink, self.most);
@@ -59,7 +59,7 @@ impl ClosedLoop {
         let clients: Vec<_> = (0..self.clients).map(client).collect();
         LoadHandle::start("closed-loop", run, async {
             let mut tasks: JoinSet<()> = clients.into_iter().collect();
-            // A panic in there has printed itself.
+            // A panic in a task has printed itself already.
             while tasks.join_next().await.is_some() {}
         })
     }

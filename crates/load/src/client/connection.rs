@@ -1,7 +1,7 @@
 //! One client connection, and one exchange on it.
 //!
-//! A client is its source address, 127.x.y.z, bound before the connect. `IP_BIND_ADDRESS_NO_PORT` leaves the port to
-//! the connect, which may then reuse a port for another destination; without it a bind takes a whole port and some
+//! A client is its source address, 127.x.y.z, bound before the connect. `IP_BIND_ADDRESS_NO_PORT` leaves the choice of the port
+//! to the connect, which may then use a port again for another destination; without it each bind takes a whole port, and some
 //! thousands of clients exhaust them.
 
 use super::record::{Answer, ErrorKind};
@@ -27,9 +27,10 @@ pub struct Target {
     pub address: SocketAddr,
     /// The `Host` header.
     pub host: String,
-    /// The response header that begins with the level, as `2` or `level=2`; none: levels are not read.
+    /// The response header that begins with the level, as `2` or `level=2`; `None`: levels are not read.
     pub level_header: Option<String>,
-    /// A request without a complete answer by then is an error; counted from its dispatch, connecting included.
+    /// A request that has no complete answer after this time is an error. The time begins at its dispatch and includes
+    /// connecting.
     pub timeout: Duration,
 }
 
@@ -40,7 +41,7 @@ impl Target {
     }
 }
 
-/// What all requests of one load share, parsed once.
+/// The parts that all requests of a load share, parsed once.
 pub(crate) struct Requests {
     pub(crate) target: Target,
     uri: Uri,
@@ -53,7 +54,7 @@ pub(crate) struct Requests {
 
 impl Requests {
     /// # Errors
-    /// If the host, the level header or the path is not valid in HTTP; says which.
+    /// If the host, the level header or the path is not valid in HTTP; the error says which.
     pub(crate) fn new(
         target: Target,
         path: &str,
@@ -90,7 +91,7 @@ impl Requests {
         let handshake = http1::handshake(TokioIo::new(stream)).await;
         let (sender, driver) = handshake.map_err(|error| error_kind(&error))?;
         tokio::spawn(async move {
-            // The exchange on the connection has seen how the connection ended.
+            // The exchange on the connection reports how the connection ended, so the driver's result is ignored.
             let _ = driver.await;
             drop(permit);
         });
@@ -110,7 +111,7 @@ impl Requests {
     }
 }
 
-/// The address of client number `client`, counted on from `first`, skipping final bytes 0 and 255.
+/// The address of client number `client`, counted from `first`, without final bytes 0 and 255.
 fn client_address(first: Ipv4Addr, client: u32) -> Ipv4Addr {
     let first = u32::from(first);
     let hosts = (first >> 8) * 254 + (first & 0xff).clamp(1, 254) - 1;
@@ -118,21 +119,21 @@ fn client_address(first: Ipv4Addr, client: u32) -> Ipv4Addr {
     Ipv4Addr::from(((host / 254) << 8) + host % 254 + 1)
 }
 
-/// A connection on which nothing is under way.
+/// A connection without a request in progress.
 pub(crate) struct Connection {
     sender: SendRequest<Empty<Bytes>>,
 }
 
 /// Why an exchange failed.
 pub(crate) enum Failure {
-    /// Nothing of the request was written, so it may be sent on another connection without asking twice.
+    /// The request was not written at all, so it may be sent on another connection without being sent twice.
     Unsent,
-    /// It may have been seen by the server.
+    /// The server may have seen the request.
     Error(ErrorKind),
 }
 
 impl Connection {
-    /// Whether the other side has closed it, as far as is known.
+    /// Whether the other side has closed the connection, as far as is known.
     pub(crate) fn is_closed(&self) -> bool {
         self.sender.is_closed()
     }

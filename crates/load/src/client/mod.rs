@@ -1,7 +1,7 @@
 //! Clients on loopback addresses of their own.
 //!
-//! Comes in: a target and a load, open (arrivals by a schedule) or closed (each client asks again after its answer). Goes
-//! out: a [`Record`] of each request, and the [`Tally`] of all.
+//! Input: a target and a load, open (arrivals by a schedule) or closed (each client sends its next request after its answer).
+//! Output: a [`Record`] of each request, and the [`Tally`] of all.
 
 mod closed_loop;
 mod connection;

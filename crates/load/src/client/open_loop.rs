@@ -1,9 +1,9 @@
-//! The open loop: arrivals come when they come, whatever has become of the earlier ones.
+//! The open loop: arrivals keep their schedule, whatever has become of earlier ones.
 //!
-//! This is the load of a site that was linked from somewhere large, and the only one that shows overload: a closed
-//! loop slows down with its server. Each arrival belongs to one of n simulated clients, uniformly drawn. It takes an
-//! idle connection of that client (the last one used) or opens one. An arrival that is dispatched late (this thread
-//! was busy) is dispatched at once, never skipped, and its lateness is recorded and contained in its latency.
+//! This is the load of a site that was linked from somewhere large, and the only load that shows overload, because a closed
+//! loop slows down with its server. Each arrival belongs to one of n simulated clients, uniformly drawn, and takes the idle
+//! connection that this client used last, or opens one. If this thread was busy and an arrival is late, it is dispatched at
+//! once, never skipped; its lateness is recorded and is part of its latency.
 
 use super::connection::{Connection, Requests, Target};
 use super::run::{LoadHandle, Run, Sink};
@@ -22,19 +22,19 @@ use std::time::{Duration, Instant};
 pub struct OpenLoop {
     /// The server under load.
     pub target: Target,
-    /// Rates in arrivals per second, one after the other.
+    /// The steps of the rate (arrivals per second), one after the other.
     pub steps: Vec<Step>,
-    /// What is asked for.
+    /// The path of the requests.
     pub path: String,
     /// The number of simulated clients, each with its own address; at least 1 is used.
     pub clients: u32,
     /// The address of the first client; the others follow.
     pub first_address: Ipv4Addr,
-    /// Determines arrival times and clients.
+    /// The seed that determines arrival times and clients.
     pub seed: u64,
     /// Arrivals that would need more sockets than this are counted as [`LocalLimit`](crate::client::ErrorKind::LocalLimit).
     pub max_sockets: usize,
-    /// A connection idle for longer is not used again: most servers close theirs some time after.
+    /// A connection that was idle for longer is not used again, because most servers close theirs after some time.
     pub idle_limit: Duration,
     /// The length of a slot of the tally.
     pub slot: Duration,
@@ -108,7 +108,7 @@ async fn drive(run: Arc<Run>, pool: Arc<Pool>, arrivals: PoissonArrivals, mut ra
         if !wait.is_zero() {
             alarm.set(wait);
         }
-        // It may wake without cause (the last request under way has ended): the alarm is still set then.
+        // The loop may wake without cause, for instance when the last request in progress ends; the alarm is then still set.
         while run.since_start() < due && !run.is_stopping() {
             tokio::select! {
                 rung = alarm.rung() => if rung.is_err() { return },
@@ -124,7 +124,7 @@ async fn drive(run: Arc<Run>, pool: Arc<Pool>, arrivals: PoissonArrivals, mut ra
             run.request((client, due), || pool.take(client), |idle| pool.put(client, idle)).await;
         });
     }
-    // Every request ends by its time-out, so this ends.
+    // Every request ends at its time-out at the latest, so this loop ends.
     while run.in_flight.load(Ordering::Relaxed) > 0 {
         run.changed.notified().await;
     }

@@ -1,4 +1,4 @@
-//! What is kept of one request.
+//! The record that is kept of one request.
 
 use std::time::Duration;
 
@@ -7,11 +7,12 @@ use std::time::Duration;
 pub struct Record {
     /// The simulated client.
     pub client: u32,
-    /// When it was due, from the start of the load.
+    /// When the request was due, from the start of the load.
     pub arrival: Duration,
-    /// How much later it was dispatched.
+    /// How much later than due the request was dispatched.
     pub lateness: Duration,
-    /// Time from when it was due to its end: lateness is in it, so a slow client does not flatter the server.
+    /// The time from when the request was due to its end. Lateness is included, so that a slow client does not flatter the
+    /// server.
     pub latency: Duration,
     /// How it ended.
     pub outcome: Outcome,
@@ -22,7 +23,7 @@ pub struct Record {
 pub enum Outcome {
     /// A complete answer.
     Answer(Answer),
-    /// There was no answer, or not a whole one.
+    /// There was no answer, or an incomplete one.
     Error(ErrorKind),
 }
 
@@ -52,7 +53,7 @@ pub enum ErrorKind {
     Malformed,
     /// No complete answer in time.
     Timeout,
-    /// This machine had no socket, port or file left; says nothing about the server.
+    /// This machine had no socket, port or file left, which says nothing about the server.
     LocalLimit,
 }
 

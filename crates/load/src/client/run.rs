@@ -1,4 +1,4 @@
-//! What every load has: a thread with a runtime, a tally that may be read meanwhile, an end.
+//! The common parts of every load: a thread with a runtime, a tally that may be read meanwhile, and an end.
 
 use super::connection::{Connection, Failure, Requests};
 use super::record::{Answer, ErrorKind, Outcome, Record};
@@ -14,7 +14,7 @@ use tokio::task::AbortHandle;
 /// Called with every record, on the load's thread: it must be quick.
 pub type Sink = Box<dyn FnMut(&Record) + Send>;
 
-/// The collector of records, and what the handle and the load's tasks share.
+/// The shared state of a load: its handle and its tasks use it, and it collects the records.
 pub(crate) struct Run {
     pub(crate) requests: Requests,
     pub(crate) started: Instant,
@@ -54,7 +54,7 @@ impl Run {
         self.stopping.load(Ordering::Relaxed)
     }
 
-    /// Begins one of the requests that may still be made; false: the load ends, by count or because it was stopped.
+    /// Begins one of the requests that may still be made; false if the load ends, because all were made or it was stopped.
     pub(crate) fn begin(&self) -> bool {
         let less = |left: u64| left.checked_sub(1);
         let begins =
@@ -63,8 +63,8 @@ impl Run {
         begins
     }
 
-    /// Makes the request of `client` that was due at `arrival` and records it. It is sent on an idle connection that `take`
-    /// gives, else on a new one; `keep` gets the connection back after an answer.
+    /// Makes the request of `client` that was due at `arrival`, and records it. The request uses an idle connection from
+    /// `take`, or else a new one; `keep` gets the connection back after an answer.
     pub(crate) async fn request(
         &self,
         (client, arrival): (u32, Duration),
@@ -106,12 +106,14 @@ impl Run {
             let fresh = idle.is_none();
             let mut connection = match idle {
                 Some(connection) => connection,
-                // Boxed: connecting is rare and its state large, and the task of every arrival would carry that state.
+                // The future is boxed, because connecting is rare and its state is large, and every arrival's task would have
+                // to hold it.
                 None => Box::pin(self.requests.connect(client)).await?,
             };
             match connection.exchange(&self.requests).await {
                 Ok(answer) => return Ok((answer, connection)),
-                // A server may close an idle connection at any time. Each round uses up one of them.
+                // A server may close an idle connection at any time, so another one is tried. Each round uses up one idle
+                // connection.
                 Err(Failure::Unsent) if !fresh => {}
                 Err(Failure::Unsent) => return Err(ErrorKind::Closed),
                 Err(Failure::Error(kind)) => return Err(kind),
@@ -120,12 +122,12 @@ impl Run {
     }
 
     fn books(&self) -> MutexGuard<'_, Books> {
-        // A sink that panicked has ended its load; the counts up to then are still true.
+        // A sink that panicked has ended its load; the counts up to then are still correct.
         self.books.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A running load. Dropping it ends it at once, without waiting for requests under way.
+/// A running load. If the handle is dropped, the load ends at once, without waiting for requests in progress.
 pub struct LoadHandle {
     run: Arc<Run>,
     task: AbortHandle,
@@ -150,7 +152,7 @@ impl LoadHandle {
         let load = runtime.spawn(load);
         let task = load.abort_handle();
         let thread = std::thread::Builder::new().name(name.into()).spawn(move || {
-            // A panic in there has printed itself.
+            // A panic in the load has printed itself already.
             let _ = runtime.block_on(load);
         })?;
         Ok(Self { run, task, thread: Some(thread) })
@@ -161,12 +163,12 @@ impl LoadHandle {
         self.run.started
     }
 
-    /// What has been added up so far.
+    /// The tally so far.
     pub fn tally(&self) -> Tally {
         self.run.books().tally.clone()
     }
 
-    /// Looks at what has been added up so far without copying it; the load waits meanwhile.
+    /// Reads the tally so far without copying it; the load waits meanwhile.
     pub fn with_tally<T>(&self, look: impl FnOnce(&Tally) -> T) -> T {
         look(&self.run.books().tally)
     }
@@ -176,23 +178,23 @@ impl LoadHandle {
         self.run.books().tally.mark_period()
     }
 
-    /// Requests under way.
+    /// The number of requests in progress.
     pub fn in_flight(&self) -> usize {
         self.run.in_flight.load(Ordering::Relaxed)
     }
 
-    /// Whether it has ended by itself.
+    /// Whether the load has ended by itself.
     pub fn is_finished(&self) -> bool {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    /// No new requests from now on; those under way are waited for (see [`LoadHandle::join`]).
+    /// Stops new requests. Requests in progress are waited for (see [`LoadHandle::join`]).
     pub fn stop(&self) {
         self.run.stopping.store(true, Ordering::Relaxed);
         self.run.changed.notify_one();
     }
 
-    /// Waits for its end, requests under way included, and returns everything added up.
+    /// Waits for the end of the load and of its requests in progress, and returns the whole tally.
     pub fn join(mut self) -> Tally {
         self.wait();
         self.tally()
@@ -200,7 +202,7 @@ impl LoadHandle {
 
     fn wait(&mut self) {
         if let Some(thread) = self.thread.take() {
-            // A panic in there has printed itself; a second one in a drop would abort.
+            // A panic in the thread has printed itself already; a second panic in a drop would abort the process.
             let _ = thread.join();
         }
     }

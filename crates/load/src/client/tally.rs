@@ -1,4 +1,4 @@
-//! Records added up: by status, by level, by error, by time, by client.
+//! Adds up records: by status, by level, by error, by time, by client.
 
 use super::record::{Answer, ErrorKind, Outcome, Record};
 use crate::Histogram;
@@ -14,16 +14,16 @@ pub struct Answers {
     pub bytes: u64,
 }
 
-/// What happened in one slot of time.
+/// The counts of one slot of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Slot {
-    /// Requests due in it.
+    /// Requests that were due in the slot.
     pub arrivals: u64,
-    /// Answers below 500 completed in it.
+    /// Answers below 500 that were completed in the slot.
     pub answers: u64,
-    /// Answers of 500 and above completed in it.
+    /// Answers of 500 and above that were completed in the slot.
     pub refusals: u64,
-    /// Errors in it.
+    /// Errors in the slot.
     pub errors: u64,
 }
 
@@ -36,7 +36,7 @@ pub struct LevelChanges {
     pub changed: u32,
 }
 
-/// Everything added up.
+/// All records of a load, added up.
 #[derive(Clone, Debug)]
 pub struct Tally {
     /// Requests ended, answered or not.
@@ -49,7 +49,7 @@ pub struct Tally {
     pub latency: Histogram,
     /// How late requests were dispatched.
     pub lateness: Histogram,
-    /// The run in slots of `slot` from its start.
+    /// The load's slots of length `slot` from its start.
     pub slots: Vec<Slot>,
     /// The length of a slot.
     pub slot: Duration,
@@ -118,7 +118,8 @@ impl Tally {
         self.by_client[record.client as usize] += 1;
     }
 
-    /// Ends a period of the level memory and says how many clients changed in it. A first level is no change.
+    /// Ends a period of the level memory, and returns how many clients changed their level in it. A client's first level is no
+    /// change.
     pub fn mark_period(&mut self) -> LevelChanges {
         let mut changes = LevelChanges::default();
         for client in self.levels.iter_mut().filter(|client| client.seen) {

@@ -1,8 +1,8 @@
 //! Busy time: the time integral of `min(n, s)`, n requests inside and s workers.
 //!
-//! `U = (1/T) integral of min(n, s) / s dt` is the utilization of a server of s workers (UC 4.3 generalized). The
-//! integral is kept in whole worker-nanoseconds, so it is exact and two readings may be subtracted at any distance.
-//! Time is an argument; instants that come out of order by a little count as "now already passed" and add nothing.
+//! `U = (1/T) integral of min(n, s) / s dt` is the utilization of a server of s workers (UC 4.3 generalized). The integral is
+//! kept in whole worker-nanoseconds, so it is exact, and any two readings may be subtracted. Time is an argument; an instant
+//! that comes slightly out of order counts as already passed and adds nothing.
 
 use std::time::Duration;
 
@@ -15,10 +15,10 @@ pub(crate) struct BusyLedger {
     busy_worker_ns: u64,
 }
 
-/// What a [`BusyLedger`] says at one instant. Subtract two with [`BusyReading::utilization_since`].
+/// The reading of a [`BusyLedger`] at one instant. Subtract two with [`BusyReading::utilization_since`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BusyReading {
-    /// When, from the origin's start.
+    /// The time of the reading, from the origin's start.
     pub at: Duration,
     /// Nanoseconds that workers were busy, summed over the workers.
     pub busy_worker_ns: u64,
@@ -43,13 +43,13 @@ impl BusyLedger {
         Self { workers: u64::from(workers), inside: 0, last_ns: 0, busy_worker_ns: 0 }
     }
 
-    /// A request is inside from now on.
+    /// Counts a request as inside from now on.
     pub(crate) fn enter(&mut self, now_ns: u64) {
         self.account(now_ns);
         self.inside += 1;
     }
 
-    /// A request has left.
+    /// Counts a request as gone from now on.
     pub(crate) fn leave(&mut self, now_ns: u64) {
         self.account(now_ns);
         debug_assert!(self.inside > 0, "a request left that never entered");

@@ -19,7 +19,7 @@ pub(super) struct Listener {
     address: SocketAddr,
     keep_alive: Duration,
     service: Arc<Service>,
-    /// None while the origin is down.
+    /// The accepting task; `None` while the origin is down.
     accepting: Option<AbortHandle>,
 }
 
@@ -43,7 +43,7 @@ impl Listener {
         }
     }
 
-    /// Listens again on the address it had; does nothing while it listens.
+    /// Listens again on the earlier address; does nothing while listening.
     pub(super) fn reopen(&mut self) -> io::Result<()> {
         if self.accepting.is_some() {
             return Ok(());
@@ -53,7 +53,7 @@ impl Listener {
         socket.set_reuseaddr(true)?;
         socket.bind(self.address)?;
         plain_congestion_control(&socket);
-        // The finite queue is the plant's, so the kernel's is longer than any of those.
+        // The plant has the finite queue, so the kernel's queue must be longer than the plant's.
         let listener = socket.listen(4096)?;
         self.address = listener.local_addr()?;
         let accepting = tokio::spawn(accept(listener, Arc::clone(&self.service), self.keep_alive));
@@ -62,13 +62,13 @@ impl Listener {
     }
 }
 
-/// Accepts connections. It owns their tasks, so they end with it.
+/// Accepts connections. This task owns the connections' tasks, so they end with it.
 async fn accept(listener: TcpListener, service: Arc<Service>, keep_alive: Duration) {
     let mut connections = JoinSet::new();
     loop {
         match listener.accept().await {
             Ok((stream, _)) => drop(connections.spawn(serve(stream, Arc::clone(&service), keep_alive))),
-            // Mostly this process is out of files: let connections end before the next attempt.
+            // Mostly this process is out of files, so other connections must end before the next attempt.
             Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
         }
         while connections.try_join_next().is_some() {}
@@ -83,6 +83,6 @@ async fn serve(stream: TcpStream, service: Arc<Service>, keep_alive: Duration) {
     // Hyper counts this time from the end of the previous answer, so it closes idle connections.
     http.timer(TokioTimer::new()).header_read_timeout(keep_alive);
     let answer = service_fn(|request| service.answer(request));
-    // A connection that ends in an error is closed like any other; the client sees how.
+    // A connection that ends in an error is closed like any other; the client sees how it ended.
     let _ = http.serve_connection(TokioIo::new(stream), answer).await;
 }

@@ -1,14 +1,13 @@
-//! The origin of known capacity: an HTTP/1.1 server whose truth is known.
+//! The origin of known capacity: an HTTP/1.1 server whose true capacity and busy time are known.
 //!
-//! The origin answers as a server of s workers would whose requests cost `fixed + per_kilobyte * size`, but no
-//! processor burns a cycle for that: completion times come from [`plant`] in exact virtual time, and one alarm reports
-//! them. So a claim about the gateway can be judged by the plant's own busy time on the same machine that runs the
-//! gateway.
+//! The origin answers as s workers would that need `fixed + per_kilobyte * size` for a request, but uses no processor time for
+//! it: completion times come from [`plant`] in exact virtual time, and one alarm reports them. So a claim about the gateway can
+//! be judged by the plant's own busy time on the machine that also runs the gateway.
 //!
-//! Two busy times, on purpose (see [`OriginHandle::busy`] and [`OriginHandle::held`]).
+//! There are two busy times, on purpose (see [`OriginHandle::busy`] and [`OriginHandle::held`]).
 //!
-//! It runs on one thread of its own with a single-threaded tokio runtime, inside the caller's process. Its HTTP is
-//! hyper's, on purpose: an implementation independent of the gateway's.
+//! The origin runs on one thread of its own with a single-threaded tokio runtime, inside the caller's process. Its HTTP is
+//! hyper's, on purpose, so that it is independent of the gateway's.
 
 pub(crate) mod ledger;
 mod listener;
@@ -29,7 +28,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::task::AbortHandle;
 
-/// How the origin behaves. The default: 8 workers, full pages of 32 KB at 8 ms, light ones of 4 KB at 0.15 of that.
+/// The origin's settings. The default: 8 workers, full pages of 32 KB at 8 ms, light ones of 4 KB at 0.15 of that.
 #[derive(Clone, Debug)]
 pub struct OriginSettings {
     /// Where to listen; port 0 takes a free one.
@@ -38,13 +37,13 @@ pub struct OriginSettings {
     pub workers: u32,
     /// How many requests may wait beyond the workers; a further one is closed at once, without an answer.
     pub queue: usize,
-    /// What a worker spends on a request that finds no room, UC 7.5's T_f times s; zero: nothing.
+    /// A worker's time for a request that finds no room: UC 7.5's T_f times s; zero: none.
     pub refusal: Duration,
     /// Service time by size.
     pub cost: Cost,
-    /// What is served; a path in none of the classes is answered 404 at no cost.
+    /// The path classes that are served; a path in none of them is answered 404 at no cost.
     pub classes: Vec<PathClass>,
-    /// With a seed, service times are exponential with the cost as mean; without, the cost itself.
+    /// With a seed, service times are exponential with the cost as mean; without one, they equal the cost.
     pub exponential: Option<u64>,
     /// A connection that is idle for longer is closed.
     pub keep_alive: Duration,
@@ -69,11 +68,11 @@ impl Default for OriginSettings {
 /// The origin's counters since its start.
 #[derive(Clone, Debug, Default)]
 pub struct Served {
-    /// Pages handed to a socket.
+    /// Pages that were handed to a socket.
     pub answers: u64,
     /// Requests whose connection was closed because the queue was full.
     pub refused: u64,
-    /// Requests that were served though their client had left by the end.
+    /// Requests that were served although their client had left before the end.
     pub abandoned: u64,
     /// Requests answered 404.
     pub not_found: u64,
@@ -100,7 +99,7 @@ impl Origin {
         let ends = runtime.spawn(Arc::clone(&service).report_ends());
         let (task, handle) = (ends.abort_handle(), runtime.handle().clone());
         let thread = std::thread::Builder::new().name("origin".into()).spawn(move || {
-            // It ends with the handle; then the runtime is dropped, and every connection with it.
+            // The block ends when the handle is dropped; then the runtime is dropped with every connection.
             let _ = runtime.block_on(ends);
         })?;
         Ok(OriginHandle { service, listener, runtime: handle, task, thread: Some(thread) })
@@ -124,17 +123,17 @@ impl OriginHandle {
         self.listener.address()
     }
 
-    /// The plant's exact busy time: a request is inside from the time it was fully read to its exact end.
+    /// The plant's exact busy time: a request is inside from when it was fully read to its exact end.
     ///
-    /// This is what judges a gateway: it does not contain how late this machine reported the end.
+    /// The gateway is judged by this time, because it does not include how late this machine reported an end.
     pub fn busy(&self) -> BusyReading {
         self.service.busy()
     }
 
     /// Busy time including the machine's own delay: a request is inside until its answer is handed to the socket.
     ///
-    /// The difference to [`OriginHandle::busy`] is what timer and scheduling cost; where it is more than a percent
-    /// the machine is too busy to be believed.
+    /// The difference to [`OriginHandle::busy`] is the cost of timers and scheduling; if it is more than a percent, this
+    /// machine is too busy for its results to be believed.
     pub fn held(&self) -> BusyReading {
         self.service.held()
     }
@@ -144,14 +143,14 @@ impl OriginHandle {
         self.service.served()
     }
 
-    /// Work done per unit of time: 0.5 doubles every service time, also of what is in service; 0 stops all workers where
+    /// Sets the work done per unit of time: 0.5 doubles every service time, also of jobs in service; 0 stops all workers where
     /// they are, while connections stay open and requests are accepted.
     pub fn set_speed(&self, speed: f64) {
         self.service.set_speed(speed);
     }
 
-    /// Down (`true`): stops listening and closes every connection, so that connects are refused; work in service goes on
-    /// to its end, unseen. Up again: same port.
+    /// If `down` is true, stops listening and closes every connection, so that connects are refused; jobs in service still run
+    /// to their end, unseen. If it is false, listens again on the same port.
     ///
     /// # Errors
     /// If the port has been taken meanwhile.
@@ -170,7 +169,7 @@ impl Drop for OriginHandle {
     fn drop(&mut self) {
         self.task.abort();
         if let Some(thread) = self.thread.take() {
-            // A panic in there has printed itself; a second one in a drop would abort.
+            // A panic in the thread has printed itself already; a second panic in a drop would abort the process.
             let _ = thread.join();
         }
     }

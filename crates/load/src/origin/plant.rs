@@ -4,22 +4,22 @@
 //! `start = max(arrival, earliest free worker)`, `end = start + service`. A timer only *reports* ends, so a late timer
 //! delays an answer but never the next job, and the capacity s / S is exact.
 //!
-//! Jobs live on a work clock that advances at `speed` per nanosecond of real time; at speed zero the server stands still.
-//! Changing the speed therefore moves all ends at once and touches no job.
+//! Jobs use a work clock that advances by `speed` per nanosecond of real time; at speed zero the server stands still. So a
+//! change of speed moves all ends at once without changing any job.
 //!
 //! A job runs to its end even if its client has left, as in a server that does not look at the socket while it works.
 //!
-//! A request that finds no room may cost the server, too (UC 7.5: T_f): a piece of work that takes no place in the
-//! queue, but its turn like any other.
+//! A request that finds no room may cost the server too (UC 7.5: T_f): the cost is a piece of work that takes no place in the
+//! queue, but waits for its turn like any other.
 //!
-//! Pure: time is an argument in nanoseconds from the origin's start, randomness is seeded.
+//! The plant is pure: time is an argument in nanoseconds from the origin's start, and randomness is seeded.
 
 use super::ledger::{BusyLedger, BusyReading};
 use crate::Random;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-/// A job that has ended: when exactly, and what was attached to it.
+/// A job that has ended: its exact end, and its payload.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct EndedJob<P> {
     pub(crate) at_ns: u64,
@@ -31,7 +31,7 @@ pub(crate) struct EndedJob<P> {
 pub(crate) struct PlantShape {
     pub(crate) workers: u32,
     pub(crate) queue: usize,
-    /// Exponential service times with this generator; none: deterministic.
+    /// The generator of exponential service times; `None`: service times are deterministic.
     pub(crate) exponential: Option<Random>,
 }
 
@@ -39,7 +39,7 @@ pub(crate) struct PlantShape {
 pub(crate) struct Plant<P> {
     shape: PlantShape,
     free_at_work: BinaryHeap<Reverse<u64>>,
-    /// Jobs by end on the work clock and order of arrival: what the caller attached, or none for work that has no
+    /// Jobs by their end on the work clock and their order of arrival, with the caller's payload; `None` for work without a
     /// client.
     jobs: BTreeMap<(u64, u64), Option<P>>,
     order: u64,
@@ -47,7 +47,7 @@ pub(crate) struct Plant<P> {
     unheard: usize,
     ledger: BusyLedger,
     speed: f64,
-    /// The work clock read `base_work` at `base_ns`.
+    /// The work clock was at `base_work` at time `base_ns`.
     base_ns: u64,
     base_work: u64,
 }
@@ -67,8 +67,8 @@ impl<P> Plant<P> {
         }
     }
 
-    /// A request of `service_ns` arrives; its payload comes back if the queue is full. Call [`Plant::advance`] with the
-    /// same `now_ns` first, so that jobs that have ended are no longer in the way.
+    /// Adds a request of `service_ns`; if the queue is full its payload is returned. Call [`Plant::advance`] with the same
+    /// `now_ns` first, so that ended jobs no longer take places.
     pub(crate) fn arrive(&mut self, now_ns: u64, service_ns: u64, payload: P) -> Result<(), P> {
         if self.jobs.len() - self.unheard >= self.shape.workers as usize + self.shape.queue {
             return Err(payload);
@@ -81,7 +81,7 @@ impl<P> Plant<P> {
         Ok(())
     }
 
-    /// Adds work without a client: what a refusal takes.
+    /// Adds work that no client waits for: the cost of a refusal.
     pub(crate) fn waste(&mut self, now_ns: u64, service_ns: u64) {
         if service_ns > 0 {
             self.unheard += 1;
@@ -113,7 +113,7 @@ impl<P> Plant<P> {
         }
     }
 
-    /// When the next job ends; none if there is none, or at speed zero.
+    /// When the next job ends; `None` if there is none, or at speed zero.
     pub(crate) fn next_end(&self) -> Option<u64> {
         let speed = self.speed;
         let work = self.jobs.first_key_value()?.0.0.saturating_sub(self.base_work);
@@ -128,7 +128,7 @@ impl<P> Plant<P> {
         self.ledger.read(now_ns)
     }
 
-    /// Work done per unit of time from now on; 1 is the speed that service times are stated at.
+    /// Sets the work done per unit of time from now on; 1 is the speed at which service times are stated.
     pub(crate) fn set_speed(&mut self, now_ns: u64, speed: f64) {
         self.base_work = self.work_at(now_ns);
         self.base_ns = self.base_ns.max(now_ns);

@@ -1,8 +1,8 @@
-//! One request's way through the plant, and the one alarm that ends them all.
+//! One request's way through the plant, and the single alarm that reports all ends.
 //!
-//! A request enters the plant when it is fully read, waits for a message, and is answered. The message is sent by
-//! [`Service::report_ends`] at the job's end. If the client leaves, hyper drops the future; the job runs on, and
-//! the later of the two (the dropped future or the ended job) takes the request out of the `held` ledger, once.
+//! A request enters the plant when it is fully read, waits for a message, and is answered. [`Service::report_ends`] sends the
+//! message at the job's end. If the client leaves, hyper drops the future; the job runs on, and whichever comes later, the
+//! dropped future or the job's end, takes the request out of the `held` ledger, once.
 
 use super::ledger::{BusyLedger, BusyReading};
 use super::plant::{EndedJob, Plant, PlantShape};
@@ -26,13 +26,13 @@ struct State {
     plant: Plant<Done>,
     held: BusyLedger,
     served: Served,
-    /// When the alarm is set to ring; `u64::MAX`: it is not.
+    /// When the alarm is set to ring; `u64::MAX` if it is not set.
     armed_ns: u64,
-    /// Reused between calls.
+    /// A buffer that is used again between calls.
     ended: Vec<EndedJob<Done>>,
 }
 
-/// The plant behind HTTP. One lock; all but the handle's readings come from one thread.
+/// The plant behind HTTP. It has one lock; only the handle's readings come from another thread.
 pub(super) struct Service {
     site: Site,
     refusal_ns: u64,
@@ -89,7 +89,7 @@ impl Service {
         self.at_now(|state, now_ns| state.plant.set_speed(now_ns, speed));
     }
 
-    /// Waits for ends and reports them, for as long as the runtime lives.
+    /// Waits for jobs to end and reports them, for as long as the runtime lives.
     pub(super) async fn report_ends(self: Arc<Self>) {
         while self.alarm.rung().await.is_ok() {
             self.lock().armed_ns = u64::MAX;
@@ -131,11 +131,11 @@ impl Service {
         })
     }
 
-    /// Brings the plant to now, reports jobs that have ended, does `then`, and sets the alarm for what comes next.
+    /// Advances the plant to now, reports ended jobs, runs `then`, and sets the alarm for the next end.
     fn at_now<T>(&self, then: impl FnOnce(&mut State, u64) -> T) -> T {
         let mut guard = self.lock();
         let state = &mut *guard;
-        // Read under the lock: else two threads could bring their instants in the wrong order.
+        // The clock is read under the lock, because otherwise two threads could bring their instants in the wrong order.
         let now_ns = self.now_ns();
         state.plant.advance(now_ns, &mut state.ended);
         for EndedJob { at_ns, payload } in state.ended.drain(..) {
@@ -156,7 +156,7 @@ impl Service {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Counters stay usable after a panic elsewhere; what broke shows itself by its own message.
+        // The counters stay usable after a panic elsewhere, which has printed itself.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -164,12 +164,12 @@ impl Service {
 /// A request inside the plant.
 struct Inside<'a> {
     service: &'a Service,
-    /// None once the request is out of the ledger.
+    /// `None` once the request is out of the ledger.
     waiting: Option<oneshot::Receiver<u64>>,
 }
 
 impl Inside<'_> {
-    /// Waits for the job's end and takes the request out.
+    /// Waits for the job's end, and takes the request out of the ledger.
     async fn ended(mut self) -> Result<(), &'static str> {
         let Some(waiting) = self.waiting.as_mut() else { return Ok(()) };
         let end_ns = waiting.await.map_err(|_| "the origin is stopping")?;
@@ -187,7 +187,7 @@ impl Drop for Inside<'_> {
     fn drop(&mut self) {
         let Some(mut waiting) = self.waiting.take() else { return };
         waiting.close();
-        // The end was sent but the future not woken: the job is gone from the plant, so this is the last place to
+        // The end was sent but the future was not woken: the job is no longer in the plant, so this is the last place to
         // account for it.
         if waiting.try_recv().is_ok() {
             let now_ns = self.service.now_ns();

@@ -1,7 +1,7 @@
-//! What the origin serves, and what that costs.
+//! The origin's pages, and their costs.
 //!
-//! A site is a list of path classes, each with one size of page. Cost is the model that the gateway has to find out,
-//! `S = fixed + per_kilobyte * kilobytes` (UC 4.3: a and b), so that in the linear model both coefficients are true.
+//! A site is a list of path classes, each with one size of page. The cost follows the gateway's own model, whose coefficients
+//! the gateway must find, `S = fixed + per_kilobyte * kilobytes` (UC 4.3: a and b), so both coefficients have true values.
 
 use hyper::body::Bytes;
 use std::time::Duration;
@@ -9,22 +9,22 @@ use std::time::Duration;
 /// Service time of one request: `fixed + per_kilobyte * size / 1024`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cost {
-    /// Whatever the size, a in service-seconds.
+    /// The part for any size, a in service-seconds.
     pub fixed: Duration,
-    /// For each 1024 bytes, 1024 b in service-seconds.
+    /// The part for each 1024 bytes, 1024 b in service-seconds.
     pub per_kilobyte: Duration,
 }
 
 impl Cost {
-    /// The same for every page.
+    /// The same cost for every page.
     pub const fn constant(fixed: Duration) -> Self {
         Self { fixed, per_kilobyte: Duration::ZERO }
     }
 
-    /// The cost under which two pages, given as (bytes, service time), cost just that (to a nanosecond per KB).
+    /// The cost function under which two pages, given as (bytes, service time), cost exactly that (to a nanosecond per KB).
     ///
     /// # Errors
-    /// If no non-negative fixed and per-kilobyte cost do that; the text says which bound is broken.
+    /// If no non-negative fixed and per-kilobyte costs fit; the text says which bound is broken.
     pub fn through(larger: (usize, Duration), smaller: (usize, Duration)) -> Result<Self, String> {
         let kilobytes = larger.0 as f64 / 1024.0 - smaller.0 as f64 / 1024.0;
         let seconds = larger.1.as_secs_f64() - smaller.1.as_secs_f64();
@@ -55,9 +55,9 @@ impl Cost {
 /// Pages under one prefix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathClass {
-    /// Paths that begin with it belong to the class; the longest prefix wins.
+    /// Paths with this prefix belong to the class; if several fit, the longest prefix wins.
     pub prefix: String,
-    /// Size of each of its pages.
+    /// The size of each page of the class.
     pub bytes: usize,
 }
 
@@ -91,13 +91,13 @@ impl Site {
         Self(pages)
     }
 
-    /// The page at `path`, if any.
+    /// The page at `path`, if there is one.
     pub(crate) fn find(&self, path: &str) -> Option<&Page> {
         self.0.iter().find(|page| path.starts_with(&page.prefix))
     }
 }
 
-/// Readable filler, so that a page in a browser or a capture is recognized.
+/// Readable filler, so that the page is recognized in a browser or a capture.
 fn page_text(bytes: usize) -> Vec<u8> {
     b"<p>A page of the origin of known capacity, as long as its class says.</p>\n"
         .iter()

@@ -1,21 +1,21 @@
-//! From highest rates by size to the costs of a request: `T(x) = max(a + b x, b' x)` (UC 7.2, Tables 2 and 3; eq. 9 is the same
-//! of rates).
+//! Finds the costs of a request from the highest rates by size: `T(x) = max(a + b x, b' x)` (UC 7.2, Tables 2 and 3; eq. 9 is
+//! the same in rates).
 //!
-//! The first term is the server's own time, the second the link's: what is large is bound by the bytes that the link
-//! carries, whatever the server does. A size belongs to one of them. So the sizes are cut in two at every place, each
-//! part is fitted alone, and the cut with the least residuals of the whole wins.
+//! The first term is the server's own time, the second the link's: large responses are bound by the link, whatever the server
+//! does. Each size belongs to one of the two terms. So the sizes are cut in two at every possible place, each part is fitted
+//! alone, and the cut with the least total residuals wins.
 //!
-//! Residuals are relative: a rate is measured to some percent at every size, and the tables state errors in percent.
-//! Least squares of plain seconds would give nearly all weight to the largest size and leave a to chance.
+//! Residuals are relative, because a rate is measured to some percent at every size, and the tables state errors in percent.
+//! Least squares of plain seconds would give nearly all weight to the largest size, and would leave a to chance.
 //!
-//! The link is found only where it explains much that one line does not (see [`Fit::of`]). One size alone is no
-//! evidence: a line through the origin passes every point.
+//! The link is found only if it explains much that one line does not (see [`Fit::of`]). A single size is no evidence for it,
+//! because a line through the origin passes every point.
 
-/// A line is left for two only if it misses some size by more than this.
+/// The link is fitted only if the single line misses some size by more than this.
 const TOLERATED: f64 = 0.03;
-/// And only if the two leave at most this part of its squared residuals.
+/// The link is fitted only if both lines together leave less than this part of the single line's squared residuals.
 const GAIN: f64 = 0.25;
-/// And only if the link takes this much more for a byte than the server.
+/// The link is fitted only if it takes more than this many times as long for a byte as the server.
 const STEEPER: f64 = 1.1;
 /// Sizes that differ by less than this factor are one size.
 const ONE_SIZE: f64 = 1.05;
@@ -36,12 +36,12 @@ pub struct Fit {
     pub per_request_seconds: f64,
     /// b, the time for each byte of the body (s/byte).
     pub per_byte_seconds: f64,
-    /// b', of the second resource, if it was found (s/byte).
+    /// b', the cost of the second resource, if it was found (s/byte).
     pub link_per_byte_seconds: Option<f64>,
 }
 
 impl Fit {
-    /// The fit of least relative residuals; none without points. Costs are never negative.
+    /// The fit with the least relative residuals; `None` without points. Costs are never negative.
     pub fn of(points: &[Point]) -> Option<Self> {
         let mut points: Vec<Point> = points.iter().copied().filter(|point| point.seconds > 0.0).collect();
         points.sort_by(|one, other| one.bytes.total_cmp(&other.bytes));
@@ -96,13 +96,13 @@ impl Fit {
         own.max(self.link_per_byte_seconds.unwrap_or(0.0) * bytes)
     }
 
-    /// Whether the link is what a request of `bytes` waits for.
+    /// Whether the link bounds the rate of requests of `bytes`.
     pub fn is_link_bound(&self, bytes: f64) -> bool {
         let own = self.per_request_seconds + self.per_byte_seconds * bytes;
         self.link_per_byte_seconds.is_some_and(|link| link * bytes > own)
     }
 
-    /// How much longer the fit is than what was measured, as a share of the latter.
+    /// How much longer the fitted time is than the measured one, as a share of the measured one.
     pub fn error(&self, point: Point) -> f64 {
         self.seconds(point.bytes) / point.seconds - 1.0
     }

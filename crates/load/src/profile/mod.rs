@@ -1,4 +1,4 @@
-//! The profile of a real server: what requests cost it, found by loading it (UC 7.2, 7.5).
+//! The profile of a real server: the costs of its requests, found by loading it (UC 7.2, 7.5).
 //!
 //! ```text
 //! each URL: search (closed loop, open loop) -> highest rate -> service time 1 / rate
@@ -11,11 +11,11 @@
 //!
 //! # What holds
 //!
-//! - It ends: by time, since every window has its length, and by count, since every load takes from one budget.
-//! - It keeps what it has: a server that dies, a budget that is used up or an interruption ends it with the sizes
+//! - The profile ends: by time, because every window has its length, and by count, because every load takes from one budget.
+//! - Results are kept: if the server dies, the budget is used up or the user interrupts, the profile ends with the sizes
 //!   measured so far.
-//! - It shows its own limits: how busy the client's thread and machine were, how late the open loop was. It measures
-//!   the lesser of server and client, and says which it may have been.
+//! - The profile shows its own limits: how busy the client's thread and machine were, and how late the open loop was. It
+//!   measures the slower of server and client, and says which it may have been.
 
 mod fit;
 mod overload;
@@ -37,12 +37,12 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// A rate that is more than this share of the clients times that of one of them shows no bound of the server.
+/// If the highest rate is more than this share of the clients times the rate of one client, it shows no bound of the server.
 const BOUNDED: f64 = 0.8;
 
-/// A request without an answer by then has failed.
+/// A request that has no answer after this time has failed.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// The same above the highest rate, where clients would else pile up for the whole phase.
+/// The same above the highest rate, where otherwise clients would pile up for the whole phase.
 const SHORT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// One size, or kind of content.
@@ -50,42 +50,42 @@ const SHORT_TIMEOUT: Duration = Duration::from_secs(1);
 pub struct Subject {
     /// The subject's name, for reports.
     pub name: String,
-    /// The server that is asked.
+    /// The server that is loaded.
     pub target: Target,
-    /// What is asked for.
+    /// The path of the requests.
     pub path: String,
 }
 
-/// What is to be measured.
+/// The subjects and limits of a profile.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The pages whose costs are measured, one of each size.
     pub subjects: Vec<Subject>,
-    /// A page that the server rejects whenever it is asked for, if there is one.
+    /// A page that the server always rejects, if there is one.
     pub rejecting: Option<Subject>,
     /// How long each subject is loaded.
     pub each: Duration,
-    /// The load of the last phase as a multiple of the highest rate, above 1; none: no such phase, nor the one before it,
-    /// which measures the highest rate once more.
+    /// The load of the last phase as a multiple of the highest rate, above 1. `None`: both this phase and the one before it,
+    /// which measures the highest rate once more, are left out.
     pub overload: Option<f64>,
-    /// All requests together.
+    /// The most requests in all.
     pub most_requests: u64,
-    /// Clients at once.
+    /// The most clients at once.
     pub most_clients: u32,
 }
 
-/// What was measured.
+/// The results of a profile.
 #[derive(Clone, Debug, Default)]
 pub struct Profile {
-    /// The highest rates of the subjects, in their order, as far as it came.
+    /// The highest rates of the subjects, in their order, as far as the profile came.
     pub highest: Vec<Highest>,
     /// The highest rate of rejections.
     pub rejecting: Option<Highest>,
-    /// Above the highest rate.
+    /// The measurement above the highest rate.
     pub overload: Option<Overload>,
-    /// The costs; none if no size was measured.
+    /// The costs; `None` if no size was measured.
     pub fit: Option<Fit>,
-    /// How it ended.
+    /// How the profile ended.
     pub ended: Ended,
     /// The number of requests made.
     pub requests: u64,
@@ -97,22 +97,22 @@ pub enum Ended {
     /// All was measured.
     #[default]
     Complete,
-    /// The watcher wanted it.
+    /// The watcher ended it.
     Interrupted,
     /// [`Plan::most_requests`] were made.
     RequestsUsedUp,
-    /// The server no longer answered this subject, and why that is believed.
+    /// The server no longer answered: the subject's name, and why the server is believed dead.
     Died(String, String),
 }
 
-/// Where a profile stands.
+/// How far a profile has come.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress<'a> {
     /// The part of the time that is over.
     pub done: f64,
     /// The subject under load.
     pub subject: &'a str,
-    /// The kind of load that is offered to it.
+    /// The kind of load on the subject.
     pub what: &'a str,
     /// The number of requests ended.
     pub requests: u64,
@@ -120,7 +120,7 @@ pub struct Progress<'a> {
 
 /// A watcher, which is called some dozen times a second.
 pub trait Watch {
-    /// Looks; `Break` ends the profile.
+    /// Called with the progress; `Break` ends the profile.
     fn progress(&mut self, progress: &Progress<'_>) -> ControlFlow<()>;
 }
 
@@ -131,20 +131,20 @@ impl Profile {
         self.highest.iter().map(point).collect()
     }
 
-    /// How many requests the server works on at once, if the closed loop showed it.
+    /// How many requests the server works on at once, if the closed loop shows it.
     ///
-    /// With s workers and requests that each occupy one, s clients get s times the rate of one alone. Where the ratio
-    /// of the highest rate to that of one client is near a whole number, about the same for every size, and about as
-    /// many clients keep the server busy, that number is s. Where the processors do the work there may be none.
+    /// With s workers and requests that each occupy one, s clients get s times the rate of a single client. If the ratio of the
+    /// highest rate to that of one client is near a whole number, about the same for every size, and about as many clients keep
+    /// the server busy, that number is s. If the processors do the work there may be no such number.
     ///
-    /// A number near that of the clients that were tried is theirs and none of the server's: with more of them the rate might
-    /// have risen further.
+    /// If the number is near the most clients that were tried, it is a limit of the clients and not of the server: with more
+    /// clients the rate might have risen further.
     pub fn workers(&self) -> Option<u32> {
         if self.is_bounded_by_clients() {
             return None;
         }
         let ratio = |highest: &Highest| highest.rate / highest.alone;
-        // The slowest request has the least of the client's own time in it.
+        // The slowest request has the smallest part of the client's own time in it.
         let slowest = self.highest.iter().min_by(|one, other| one.alone.total_cmp(&other.alone))?;
         let workers = ratio(slowest).round().max(1.0);
         let whole = (ratio(slowest) - workers).abs() <= f64::max(0.2, 0.05 * workers);
@@ -155,34 +155,34 @@ impl Profile {
         (whole && self.highest.iter().all(agrees)).then_some(workers as u32)
     }
 
-    /// Whether the rate of a size rose about as the clients did up to the most of them, so that nothing shows how many requests
-    /// the server works on at once.
+    /// Whether the rate of a size rose about as fast as the number of clients up to the most of them, so that nothing shows how
+    /// many requests the server works on at once.
     pub fn is_bounded_by_clients(&self) -> bool {
         self.highest.iter().any(|found| found.rate / found.alone > BOUNDED * f64::from(found.most_tried()))
     }
 
-    /// The fewest requests in the server at once that keep it busy, at the size that needs most.
+    /// The fewest requests at once that keep the server busy, at the size that needs most.
     pub fn busy_clients(&self) -> Option<u32> {
         self.highest.iter().map(|found| found.busy_clients).max()
     }
 }
 
 impl Plan {
-    /// The longest that it takes.
+    /// The longest time that the profile takes.
     pub fn longest(&self) -> Duration {
         self.each * self.phases()
     }
 
-    /// How many times as long as [`each`](Self::each).
+    /// The longest time as a multiple of [`each`](Self::each).
     pub fn phases(&self) -> u32 {
         let phases = self.subjects.len() + usize::from(self.rejecting.is_some());
         (phases + 2 * usize::from(self.overload.is_some())) as u32
     }
 
-    /// Asks once for each of the subjects, and for what is rejected, in this order.
+    /// Sends one request for each subject, and one for the page that is rejected, in this order.
     ///
     /// # Errors
-    /// What is not valid in HTTP, or that a load cannot be started.
+    /// A host or path is not valid in HTTP, or a load cannot be started.
     pub fn probe(&self) -> std::io::Result<Vec<Outcome>> {
         let ask = |subject: &Subject| {
             let seen = Arc::new(Mutex::new(Outcome::Error(ErrorKind::Closed)));
@@ -243,7 +243,7 @@ impl Plan {
     }
 }
 
-/// The subject to overload: the slowest that the link does not bind, for it asks least of the client.
+/// The subject for the overload: the slowest that the link does not bind, because it needs the least of the client.
 fn overloaded(highest: &[Highest], fit: &Fit) -> usize {
     let own = highest.iter().enumerate().filter(|(_, found)| !fit.is_link_bound(found.bytes));
     own.min_by(|one, other| one.1.rate.total_cmp(&other.1.rate)).map_or(0, |(place, _)| place)

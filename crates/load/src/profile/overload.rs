@@ -1,21 +1,21 @@
-//! What a failed request costs the server, `T_f` (UC 7.5, eq. 11 and 12).
+//! The cost of a failed request to the server, `T_f` (UC 7.5, eq. 11 and 12).
 //!
-//! Above its highest rate X a server fails requests, and what they took of it is missing from those that succeed.
-//! Per second, with X' answers, F failures and `T_s = 1 / X` for an answer: `X' T_s + F T_f = 1`, so
+//! Above its highest rate X a server fails requests, and the time spent on them is missing for those that succeed. Per second,
+//! with X' answers, F failures and `T_s = 1 / X` for an answer: `X' T_s + F T_f = 1`, so
 //!
 //! ```text
 //! T_f = (1 - X' / X) / F
 //! ```
 //!
-//! The paper sets instead `X a + W b = U_max` and `X a + W' b + (L - X) T_f = U_max`, L the offered rate and W, W' the
-//! bandwidth: it leaves a for all X requests, though fewer succeed, so that only the lost bytes are charged to the
-//! failures, and counts as failed what exceeds X. Both are given; the first is what to plan with.
+//! The paper instead sets `X a + W b = U_max` and `X a + W' b + (L - X) T_f = U_max`, with L the offered rate and W, W' the
+//! bandwidths. It thus keeps the cost a for all X requests although fewer succeed, so that only the lost bytes are charged to
+//! the failures, and it counts as failed whatever exceeds X. Both values are given; the first is the one to plan with.
 //!
-//! T_f is a small difference of two large rates: where a fifth of X is lost to failures, X wrong by 2 % makes T_f wrong
-//! by 8 %. So X is measured once more just before, with twice the clients: as many clients as the server has workers
-//! keep the workers busy but for the way there and back, and above X no worker waits for that. A disturbance of the
-//! machine only ever makes X less, so the higher figure counts. The error of T_f covers X's own noise alone; what
-//! disturbs the open loop as a whole is not in it.
+//! T_f is a small difference of two large rates: if a fifth of X is lost to failures, an error of 2 % in X makes an error of 8
+//! % in T_f. So X is measured once more just before, with twice the clients: as many clients as the server has workers keep the
+//! workers busy except while requests and answers travel, and above X no worker waits for that. A disturbance of the machine
+//! can only lower X, so the higher of the two figures counts. The error of T_f includes only X's own noise, not disturbances of
+//! the open loop as a whole.
 
 use super::fit::Fit;
 use super::search::{Highest, OpenWindow, Window};
@@ -23,7 +23,7 @@ use super::search::{Highest, OpenWindow, Window};
 /// What an open loop above the highest rate did, and what failures cost.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Overload {
-    /// Which of the subjects, by its place.
+    /// The index of the subject.
     pub subject: usize,
     /// The rate of requests offered (1/s).
     pub offered: f64,
@@ -39,26 +39,26 @@ pub struct Overload {
     pub late_seconds: f64,
     /// The share of one processor that the client's thread took.
     pub client_cpu: Option<f64>,
-    /// `T_f` (s); none where next to nothing failed, or the client could not offer what it should.
+    /// `T_f` (s); `None` if hardly any request failed, or if the client could not offer the rate.
     pub per_failure_seconds: Option<f64>,
-    /// How far the noise of X may put it off (s): half the 95 % confidence interval.
+    /// The error of `T_f` from the noise of X (s): half the 95 % confidence interval.
     pub per_failure_error_seconds: Option<f64>,
     /// `T_f` by the paper's eq. 12 (s).
     pub per_failure_by_bytes_seconds: Option<f64>,
 }
 
-/// A client later than this at its 99th percentile did not offer what it should, and failed requests itself (s).
+/// If the client is later than this at its 99th percentile (s), it did not offer the rate, and failed requests itself.
 pub const MOST_LATE: f64 = 0.1;
 
-/// With fewer failures, as a share of what is offered, they say nothing.
+/// If fewer requests fail, as a share of those offered, the failures say nothing.
 const ENOUGH: f64 = 0.01;
 
-/// X, of the two times that it was measured the one that was disturbed less.
+/// X from the less disturbed of its two measurements.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Undisturbed {
     /// Requests per second.
     pub(super) rate: f64,
-    /// Half its 95 % confidence interval, as a share of it.
+    /// Half the 95 % confidence interval of the rate, as a share of the rate.
     uncertainty: f64,
 }
 

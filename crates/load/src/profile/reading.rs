@@ -1,6 +1,6 @@
-//! What a load has done up to a moment: its answers and when they came, its failures, and how busy its thread was.
+//! The counts of a load up to a moment: its answers and when they came, its failures, and how busy its thread was.
 //!
-//! The load's thread adds it up as requests end, and the profiler's thread reads it meanwhile.
+//! The load's thread adds to the counts as requests end, and the profiler's thread reads them meanwhile.
 
 use super::stage::Accept;
 use crate::client::{ErrorKind, LoadHandle, Outcome, Record, Sink};
@@ -11,16 +11,16 @@ use std::time::Duration;
 /// The number of records for each reading of the thread's processor time, which is a system call.
 const EVERY: u32 = 8;
 
-/// Everything added up, to one moment. Times are in seconds from the load's start.
+/// All counts up to one moment. Times are in seconds from the load's start.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Reading {
     /// The moment.
     pub(super) at: f64,
     /// The answers that count.
     pub(super) good: f64,
-    /// Their body bytes.
+    /// The sum of these answers' body bytes.
     pub(super) bytes: f64,
-    /// The sum of the times at which they came, and of the squares of those.
+    /// The sum of the times at which these answers came, and of the squares of the times.
     pub(super) sum: f64,
     pub(super) squares: f64,
     /// Answers that do not count, and errors of the server.
@@ -59,10 +59,9 @@ impl Reading {
 
     /// Answers per second since an earlier reading.
     ///
-    /// The answers of workers that go in step come in batches, and a window has a batch more or less of them, or a part
-    /// of one. So an answer at the share u of the window counts 6 u (1 - u): answers at its ends weigh nothing. That
-    /// takes the error of a window of m batches from 1 / m to 0.6 / m^2, and adds a tenth to the noise of a Poisson
-    /// stream.
+    /// If workers go in step their answers come in batches, and a window has a batch more or less, or a part of one. So an
+    /// answer at the share u of the window counts 6 u (1 - u), and answers at its ends weigh nothing. For a window of m batches
+    /// that lowers the error from 1 / m to 0.6 / m^2, and it adds a tenth to the noise of a Poisson stream.
     pub(super) fn rate(&self, earlier: &Reading) -> f64 {
         let (begin, seconds) = (earlier.at, self.at - earlier.at);
         let (count, sum) = (self.good - earlier.good, self.sum - earlier.sum);
@@ -75,12 +74,12 @@ impl Reading {
     }
 }
 
-/// The reading that a load's thread keeps up to date.
+/// Keeps a load's reading up to date; the load's thread writes it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Reporter(Arc<Mutex<Reading>>);
 
 impl Reporter {
-    /// A sink that adds up what counts by `accept`.
+    /// A sink that adds up the answers that `accept` counts.
     pub(super) fn sink(&self, accept: Accept) -> Sink {
         let reading = Arc::clone(&self.0);
         let mut records = 0_u32;
@@ -96,7 +95,7 @@ impl Reporter {
         })
     }
 
-    /// The reading of now.
+    /// The reading at this moment.
     pub(super) fn read(&self, load: &LoadHandle) -> Reading {
         let reading = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         Reading { at: load.started().elapsed().as_secs_f64(), ..*reading }

@@ -1,33 +1,35 @@
 //! The highest rate that a server sustains, found within a time that is given.
 //!
-//! 1. **Climb**: a closed loop of 1, 2, 4, ... clients until the rate has not risen by [`RISE`] for two doublings, or
-//!    requests fail.
-//! 2. **Between**: bisection for the fewest clients that keep the server busy. They say how many it works on at once.
-//! 3. **Settle**: measured once more, for longer and in parts, with as many clients as did best; with twice as many as keep it
-//!    busy, if they did as well, since with just enough the server idles while requests and answers travel. That is the highest
-//!    rate: measured afresh, because the best of several noisy windows is too good. The parts say how sure it is.
-//! 4. **Confirm**: an open loop, Poisson arrivals at [`FRACTIONS`] of it. A rate is sustained if the requests under
-//!    way do not grow. A closed loop cannot show that, it slows down with its server.
+//! 1. **Climb**: a closed loop of 1, 2, 4, ... clients until the rate has not risen by [`RISE`] for two doublings, or requests
+//!    fail.
+//! 2. **Between**: bisection for the fewest clients that keep the server busy, which shows how many requests it works on at
+//!    once.
+//! 3. **Settle**: the rate is measured afresh, for longer and in parts, because the best of several noisy windows is too good.
+//!    It uses the number of clients that did best, or, if it did as well, twice the fewest that keep the server busy, because
+//!    with just enough the server idles while requests and answers travel. This is the highest rate; the parts show its
+//!    uncertainty.
+//! 4. **Confirm**: an open loop with Poisson arrivals at [`FRACTIONS`] of that rate. A rate is sustained if the number of
+//!    requests in progress does not grow. A closed loop cannot show that, because it slows down with its server.
 //!
-//! Response time says nothing of this (UC 7.2): it contains waiting and the network.
+//! Response times do not show the highest rate (UC 7.2), because they include waiting and the network.
 //!
-//! The server is behind a trait, so that the search is tested on servers whose answer is a formula.
+//! The server is behind a trait, so that the search can be tested on servers whose answers are a formula.
 
 use super::Ended;
 
-/// A rate that rises less with twice the clients does not rise.
+/// If twice the clients raise the rate by less than this factor, the rate has stopped rising.
 const RISE: f64 = 1.03;
-/// This part of the highest rate keeps the server busy.
+/// The server counts as busy at this part of the highest rate.
 const BUSY: f64 = 0.9;
 /// The shares of the highest rate that are offered in the open loop, in this order.
 const FRACTIONS: [f64; 2] = [0.8, 0.95];
-/// A window of the climb, as a share of the whole time.
+/// The length of a window of the climb, as a share of the whole time.
 const WINDOW: f64 = 1.0 / 20.0;
 /// The longest window, for servers so slow that few answers come in the shortest.
 const LONGEST_WINDOW: f64 = 1.0 / 10.0;
-/// Answers wanted in a window.
+/// The number of answers wanted in a window.
 const ANSWERS: f64 = 10.0;
-/// The climb ends at this share of the time, wherever it is.
+/// The climb ends at this share of the time, however far it has come.
 const CLIMB: f64 = 0.6;
 /// Steps of the bisection.
 const STEPS: u32 = 2;
@@ -36,20 +38,20 @@ const SETTLED: f64 = 0.5;
 /// The share of failed requests above which a window counts as failing.
 pub(super) const FAILING: f64 = 0.01;
 
-/// What a search asks of the server.
+/// The loads that a search can put on the server.
 pub(super) trait Bench {
-    /// A closed loop.
+    /// Runs a closed loop.
     fn closed(&mut self, clients: u32, seconds: f64) -> Result<Window, Ended>;
-    /// An open loop at a rate.
+    /// Runs an open loop at a rate.
     fn open(&mut self, rate: f64, seconds: f64) -> Result<OpenWindow, Ended>;
 }
 
-/// What a closed loop did.
+/// The results of a closed loop.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Window {
     /// Answers per second.
     pub(super) rate: f64,
-    /// The same in each part of it.
+    /// Answers per second in each part of the window.
     pub(super) parts: Vec<f64>,
     /// Mean body bytes of an answer.
     pub(super) bytes: f64,
@@ -64,7 +66,7 @@ pub(super) struct Window {
 }
 
 impl Window {
-    /// Half the 95 % confidence interval of the rate, as a share of it (Student's t).
+    /// Half the 95 % confidence interval of the rate, as a share of the rate (Student's t).
     pub(super) fn uncertainty(&self) -> f64 {
         /// For 1, 2, ... degrees of freedom.
         const T: [f64; 5] = [12.7, 4.3, 3.18, 2.78, 2.57];
@@ -78,7 +80,7 @@ impl Window {
     }
 }
 
-/// What an open loop did.
+/// The results of an open loop.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct OpenWindow {
     /// Answers per second.
@@ -87,7 +89,7 @@ pub(super) struct OpenWindow {
     pub(super) bytes_per_second: f64,
     /// Failures per second.
     pub(super) failures: f64,
-    /// Requests under way, its growth per second.
+    /// The growth of the number of requests in progress, per second.
     pub(super) growth: f64,
     /// Mean time from the intended arrival to the end of answers below 500 (s).
     pub(super) response_seconds: Option<f64>,
@@ -102,23 +104,23 @@ pub(super) struct OpenWindow {
 pub struct Highest {
     /// Requests per second.
     pub rate: f64,
-    /// Half its 95 % confidence interval, as a share of it; infinite where nothing tells.
+    /// Half the 95 % confidence interval of the rate, as a share of the rate; infinite if nothing shows it.
     pub uncertainty: f64,
     /// Mean body bytes of an answer.
     pub bytes: f64,
-    /// The clients that it took.
+    /// The number of clients at this rate.
     pub clients: u32,
-    /// The fewest that keep the server busy, 90 % of the highest rate.
+    /// The fewest clients that keep the server busy, at 90 % of the highest rate.
     pub busy_clients: u32,
     /// The rate of one client alone.
     pub alone: f64,
     /// Each number of clients of the climb with its rate.
     pub climb: Vec<(u32, f64)>,
-    /// The largest share of it that the open loop showed to be sustained; none: not even 80 %.
+    /// The largest share of the rate that the open loop sustained; `None`: not even 80 %.
     pub sustained: Option<f64>,
-    /// Mean response time there (s).
+    /// Mean response time at that share (s).
     pub response_seconds: Option<f64>,
-    /// How late the client was in the open loop, at its 99th percentile, at most (s).
+    /// The greatest lateness of the client in the open loop, at its 99th percentile (s).
     pub late_seconds: f64,
     /// The share of one processor that the client's thread took, at the highest rate.
     pub client_cpu: Option<f64>,
@@ -132,7 +134,7 @@ impl Highest {
         1.0 / self.rate
     }
 
-    /// The most clients that were tried.
+    /// The most clients that were tried at once.
     pub fn most_tried(&self) -> u32 {
         self.climb.iter().map(|(clients, _)| *clients).fold(self.clients, u32::max)
     }
@@ -174,10 +176,10 @@ pub(super) fn highest(bench: &mut dyn Bench, seconds: f64, most_clients: u32) ->
     Ok(highest)
 }
 
-/// Whether nothing fails, and requests under way do not pile up beyond what chance does.
+/// Whether nothing fails, and requests in progress do not pile up more than by chance.
 ///
-/// Near capacity a queue walks at random: the slope fitted to a walk of variance `rate` per second over t seconds has
-/// the variance `6 rate / 5 t`. Only what is beyond that, and beyond 2 % of the rate, is growth.
+/// Near capacity a queue makes a random walk: the slope fitted to a walk of variance `rate` per second over t seconds has the
+/// variance `6 rate / 5 t`. Only a slope beyond that, and beyond 2 % of the rate, counts as growth.
 fn is_sustained(open: &OpenWindow, offered: f64, seconds: f64) -> bool {
     let chance = 2.5 * (1.2 * offered / seconds).sqrt();
     open.failures <= FAILING * offered && open.growth < 0.02 * offered + chance
@@ -185,24 +187,24 @@ fn is_sustained(open: &OpenWindow, offered: f64, seconds: f64) -> bool {
 
 struct Search<'a> {
     bench: &'a mut dyn Bench,
-    /// Seconds.
+    /// The time used so far (s).
     used: f64,
-    /// The rate of one client.
+    /// The rate of one client alone.
     alone: f64,
     climb: Vec<(u32, f64)>,
 }
 
 impl Search<'_> {
-    /// Doubles the clients. Returns the length of a window.
+    /// Doubles the clients until the rate stops rising. Returns the length of a window.
     fn climb(&mut self, seconds: f64, most_clients: u32) -> Result<f64, Ended> {
-        // The rate of one client alone is looked at longer: what it is multiplied by says how many workers there are.
+        // The rate of one client alone gets a longer window, because its ratio to the highest rate shows the number of workers.
         let mut window = seconds * LONGEST_WINDOW;
         let (mut clients, mut level) = (1, 0);
         loop {
             let before = self.climb.iter().map(|(_, rate)| *rate).fold(0.0, f64::max);
             let seen = self.measure(clients, window)?;
             if clients == 1 {
-                // Few answers are counted to one more or less; their mean time is not.
+                // A count of few answers is uncertain by one answer; their mean time is not.
                 self.alone = seen.response_seconds.map_or(seen.rate, |seconds| 1.0 / seconds);
             }
             window = (ANSWERS / seen.rate).clamp(seconds * WINDOW, seconds * LONGEST_WINDOW);
@@ -215,7 +217,7 @@ impl Search<'_> {
         }
     }
 
-    /// The fewest clients that keep the server busy, found between those of the climb.
+    /// The fewest clients that keep the server busy, found by bisection between the numbers of the climb.
     fn between(&mut self, window: f64) -> Result<u32, Ended> {
         for _ in 0..STEPS {
             let (below, busy) = self.around();
@@ -228,7 +230,7 @@ impl Search<'_> {
         Ok(self.around().1)
     }
 
-    /// The fewest clients whose rate is busy, and the most below them.
+    /// The fewest clients tried that keep the server busy, and the most tried below them.
     fn around(&self) -> (u32, u32) {
         let enough = BUSY * self.best().1;
         let busy = self.climb.iter().filter(|(_, rate)| *rate >= enough).map(|(clients, _)| *clients).min();
@@ -242,8 +244,8 @@ impl Search<'_> {
         self.climb.iter().fold((1, 0.0), better)
     }
 
-    /// The clients that do best. A window of the climb does not tell them from others by less than [`RISE`]; of those it is
-    /// the fewest that are twice `busy`.
+    /// The number of clients that does best. The climb does not distinguish numbers whose rates differ by less than [`RISE`];
+    /// among those, the fewest that are at least twice `busy` count.
     fn plenty(&self, busy: u32) -> u32 {
         let (best, rate) = self.best();
         let as_good =
@@ -254,7 +256,7 @@ impl Search<'_> {
     fn measure(&mut self, clients: u32, seconds: f64) -> Result<Window, Ended> {
         let window = self.bench.closed(clients, seconds)?;
         self.used += seconds;
-        // Failures make room for answers that come sooner: such a rate is not the server's.
+        // Failures make room for other answers to come sooner, so such a rate is not the server's.
         if window.failed <= FAILING || self.climb.is_empty() {
             self.climb.push((clients, window.rate));
             self.climb.sort_by_key(|(clients, _)| *clients);

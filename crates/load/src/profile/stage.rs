@@ -1,4 +1,4 @@
-//! One window of real load on one URL: started, watched, read, ended.
+//! One window of real load on one URL: it is started, watched, read and ended.
 
 use super::reading::{Reading, Reporter};
 use super::search::{Bench, OpenWindow, Window};
@@ -8,17 +8,17 @@ use crate::machine::MachineTime;
 use std::io;
 use std::time::{Duration, Instant};
 
-/// The part of a window that is not looked at: connections open, queues fill.
+/// The part of a window that is not counted, while connections open and queues fill.
 pub(super) const BEGIN: f64 = 0.2;
-/// The part after it in which requests under way may end, so that they are not the next window's load.
+/// The part after a window in which requests in progress may end, so that they are not part of the next window's load.
 pub(super) const END: f64 = 0.1;
-/// The parts of a closed window.
+/// The number of parts of a closed window.
 pub(super) const PARTS: u32 = 5;
-/// How often a window is looked at.
+/// How often a window is read.
 const LOOK: Duration = Duration::from_millis(15);
-/// A server that has refused everything for so long is gone.
+/// If a server has refused everything for this long, it counts as dead.
 const REFUSES: Duration = Duration::from_secs(1);
-/// Longer than any window: it is the stage that ends a load.
+/// Longer than any window, because the stage ends a load.
 const FOREVER: Duration = Duration::from_secs(86_400);
 /// The most sockets of an open loop.
 const SOCKETS: usize = 4000;
@@ -28,7 +28,7 @@ const SOCKETS: usize = 4000;
 pub(super) enum Accept {
     /// Answers of status 200 to 299: pages.
     Success,
-    /// All answers: rejections.
+    /// All answers, to measure rejections.
     Any,
 }
 
@@ -39,7 +39,7 @@ impl Accept {
     }
 }
 
-/// What a profile may still use, and has used.
+/// The budget of a profile, and what was used of it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Budget {
     pub(super) requests_left: u64,
@@ -99,7 +99,7 @@ impl Bench for Stage<'_> {
         let load = OpenLoop {
             path: self.subject.path.clone(),
             most: self.budget.requests_left,
-            // One client: connections are shared, as a gateway's are, and as few as it takes.
+            // One client suffices: connections are shared, as a gateway's are, and there are as few as possible.
             clients: 1,
             max_sockets: SOCKETS,
             ..OpenLoop::new(self.target(), vec![(FOREVER, rate)])
@@ -139,7 +139,7 @@ impl Stage<'_> {
         Ended::Died(self.subject.name.clone(), why)
     }
 
-    /// Measures a load that was started. Its requests are accounted however the measurement ends.
+    /// Measures a load that was started. Its requests are charged to the budget however the measurement ends.
     fn during<T>(
         &mut self,
         load: io::Result<LoadHandle>,
@@ -162,7 +162,7 @@ impl Stage<'_> {
         measured
     }
 
-    /// Waits, and lets the watcher and `look` look.
+    /// Waits, and calls the watcher and `look` meanwhile.
     fn wait(
         &mut self,
         load: &LoadHandle,
@@ -195,8 +195,9 @@ impl Stage<'_> {
         }
     }
 
-    /// A server is gone if nothing is answered any more. A slow one is not, nor one that refuses what does not fit into its
-    /// queue, behind what the window before left there: the window's last part becomes longer until an answer comes.
+    /// Ends the profile if the server no longer answers at all. A slow server is not dead, nor is one that only refuses what
+    /// does not fit into its queue behind the requests of the last window: then the window's last part is extended until an
+    /// answer comes.
     fn must_live(
         &mut self,
         load: &LoadHandle,
@@ -249,7 +250,7 @@ fn mean_response(tally: &Tally) -> Option<f64> {
     (tally.latency.count() > 0).then(|| tally.latency.mean().as_secs_f64())
 }
 
-/// Least squares of a line: its slope. Zero for fewer than two points.
+/// The slope of a line fitted by least squares; zero for fewer than two points.
 pub(super) fn slope(points: &[(f64, f64)]) -> f64 {
     let n = points.len() as f64;
     let (x, y) = points.iter().fold((0.0, 0.0), |(x, y), point| (x + point.0 / n, y + point.1 / n));

@@ -1,5 +1,5 @@
-//! The profiler in virtual time: the same search on the origin's own plant, driven by events instead of sockets and clocks.
-//! What it finds is judged by the plant's true costs; a seed decides what chance does.
+//! The profiler in virtual time: the same search on the origin's own plant, driven by events instead of sockets and clocks. Its
+//! results are judged by the plant's true costs; a seed determines all randomness.
 
 use super::fit::{Fit, Point};
 use super::overload::{Overload, Undisturbed};
@@ -16,18 +16,18 @@ use std::time::Duration;
 
 const MOST_CLIENTS: u32 = 256;
 const WORKERS: u32 = 8;
-/// The way to the server and back (ns).
+/// The travel time to the server and back (ns).
 const ROUND_TRIP: u64 = 200_000;
 
 /// A server of known costs, all in nanoseconds.
 #[derive(Clone)]
 struct Server {
     service: u64,
-    /// What a worker spends on a request that finds no room.
+    /// A worker's time for a request that finds no room.
     refusal: u64,
     queue: usize,
     bytes: f64,
-    /// When a client of the open loop gives up.
+    /// The time after which a client of the open loop gives up.
     timeout: u64,
     speed: f64,
 }
@@ -54,18 +54,18 @@ fn seconds(nanoseconds: u64) -> f64 {
     nanoseconds as f64 / 1e9
 }
 
-/// The requests of one load: when each arrives, and when each was sent whose answer came.
+/// The requests of one load: when each arrives, and for each answer, when it came and when its request was sent.
 struct Run {
     plant: Plant<u64>,
     arrivals: BinaryHeap<Reverse<u64>>,
-    /// When an answer came, and when its request was sent.
+    /// For each answer, when it came and when its request was sent.
     answers: Vec<(u64, u64)>,
-    /// When a request was refused.
+    /// The times at which requests were refused.
     refused: Vec<u64>,
 }
 
 impl Run {
-    /// Plays until `until`; a client of a closed loop asks again after each answer or refusal.
+    /// Runs the load until `until`; a client of a closed loop sends its next request after each answer or refusal.
     fn play(server: &Server, arrivals: BinaryHeap<Reverse<u64>>, closed: bool, until: u64) -> Run {
         let mut run = Run { plant: server.plant(), arrivals, answers: Vec::new(), refused: Vec::new() };
         let mut ended: Vec<EndedJob<u64>> = Vec::new();
@@ -132,7 +132,7 @@ impl Bench for Server {
         let in_window = |at: &u64| (begin..end).contains(at);
         let timely = |(end, sent): &&(u64, u64)| end - sent <= self.timeout;
         let good = run.answers.iter().filter(timely).filter(|(end, _)| in_window(end)).count() as f64;
-        // A request that is neither answered nor refused in time has failed then.
+        // A request that is neither answered nor refused in time counts as failed then.
         let mut settled: Vec<u64> = run.answers.iter().filter(timely).map(|(_, sent)| *sent).collect();
         settled.extend(&run.refused);
         settled.sort_unstable();
