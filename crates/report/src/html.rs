@@ -1,4 +1,4 @@
-//! The document around sections: head, policy, lead facts, contents, footer.
+//! Writes the HTML document around sections: head, policy, lead facts, contents, footer.
 
 use crate::chart::Figures;
 use crate::text::{Escaped, push_paragraphs};
@@ -126,7 +126,7 @@ fn write_lead(out: &mut String, facts: &[Fact]) {
     }
     out.push_str("<dl class=\"lead\">\n");
     for fact in facts {
-        // The verdict is a sign and a word, never the colour alone.
+        // The verdict is shown by a sign and a word, never by colour alone.
         let sign = match fact.verdict {
             Verdict::Good => " <b aria-label=\"good\" title=\"as promised\">✓</b>",
             Verdict::Bad => " <b aria-label=\"bad\" title=\"not as promised\">✗</b>",
@@ -154,7 +154,7 @@ fn class(verdict: Verdict) -> &'static str {
     }
 }
 
-/// `'sha256-…'`, by which the page's Content-Security-Policy names its own script and style.
+/// The source `'sha256-…'` by which the page's Content-Security-Policy allows its own script and style.
 fn policy_source(text: &str) -> String {
     format!("'sha256-{}'", STANDARD.encode(Sha256::digest(text)))
 }

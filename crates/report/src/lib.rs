@@ -1,9 +1,9 @@
 //! One self-contained HTML page from recorded runs: lead facts, charts and tables.
 //!
-//! The caller hands in plain data ([`Page`]) and gets the page as text. Nothing is loaded from anywhere: the charts
-//! are SVG drawn here, the style and a little script are inline, so that the file opens from a disk, an archive or a
-//! bug report years later. Without script the page is complete; the script adds a cross-hair with the values, a
-//! legend that hides and shows, and data tables that open.
+//! The caller hands in plain data ([`Page`]) and gets the page as text. The page loads nothing: the charts are SVG drawn here,
+//! and the style and a little script are inline, so that the file opens from a disk, an archive or a bug report years later.
+//! Without script the page is complete; the script adds a cross-hair with the values, a legend that hides and shows series, and
+//! data tables that open.
 //!
 //! ```
 //! use plimsoll_report::{Chart, Fact, Page, Section, Series, Style, Verdict};
@@ -29,23 +29,23 @@
 //!
 //! # What holds
 //!
-//! - **Nothing from outside is markup.** Paths and names come from access logs, that is, from anyone. All text passes
-//!   one function (`text::Escaped`), and lands in elements and quoted attributes only, never in the script. Should that
-//!   fail, the page's Content-Security-Policy still runs no script and applies no style but its own, which it names by
-//!   their SHA-256 digests, and loads nothing.
-//! - **A gap is a gap.** `None`, NaN and infinities break a line; nothing is drawn as zero that was not measured.
-//! - **Peaks stay.** A series longer than the plot is wide is reduced by columns that keep first, last, least and
-//!   greatest (Jugel et al., "M4", VLDB 2014): the picture stays the same to the pixel, an average would shave the
+//! - **No text from outside is markup.** Paths and names come from access logs, that is, from anyone. All text passes one
+//!   function (`text::Escaped`), and is placed only in elements and quoted attributes, never in the script. Should that fail,
+//!   the page's Content-Security-Policy still allows only its own script and style, by their SHA-256 digests, and loads
+//!   nothing.
+//! - **A gap is a gap.** `None`, NaN and infinities break a line; a value that was not measured is never drawn as zero.
+//! - **Peaks stay.** If a series is longer than the plot is wide, it is reduced by columns that keep first, last, least and
+//!   greatest (Jugel et al., "M4", VLDB 2014): the picture stays the same to the pixel, whereas an average would remove the
 //!   peaks that a report on overload is about.
-//! - **No meaning by colour alone**: colours differ under the common colour deficiencies, verdicts have a sign,
-//!   every chart has a title, a description in words and its data as text.
+//! - **No meaning by colour alone**: colours differ even with the common colour deficiencies, verdicts have a sign, and every
+//!   chart has a title, a description in words and its data as text.
 //!
 //! # Why drawn here, and not by a library in the page
 //!
-//! A charting library is hundreds of kilobytes in every file, shows nothing without script or in print, and is the
-//! largest part of what has to be trusted. What a report needs is lines, steps, stacked areas and points.
+//! A charting library takes hundreds of kilobytes in every file, shows nothing without script or in print, and would be the
+//! largest part of the code to be trusted. A report needs only lines, steps, stacked areas and points.
 //!
-//! The plot's frame has no `viewBox`: labels sit at percentages and keep their size on a phone, only the innermost
+//! The plot's frame has no `viewBox`: labels are placed at percentages and keep their size on a phone. Only the innermost
 //! picture with the lines is stretched, with strokes that do not scale.
 
 mod chart;

@@ -2,13 +2,13 @@
 
 use std::fmt::Write;
 
-/// Beyond this a scaled value is not an exact integer.
+/// A scaled value beyond this is not an exact integer.
 const EXACT: f64 = 9e15;
 
 /// The most decimals that are printed.
 const MOST_DECIMALS: i32 = 12;
 
-/// Appends `value` rounded to `decimals` (at most 12), without trailing zeros. What is not finite prints as `-`.
+/// Appends `value` rounded to `decimals` (at most 12), without trailing zeros. A value that is not finite is printed as `-`.
 pub(crate) fn push_fixed(out: &mut String, value: f64, decimals: i32) {
     let _ = match rounded(value, decimals) {
         Some(rounded) => write!(out, "{rounded}"),
@@ -17,7 +17,7 @@ pub(crate) fn push_fixed(out: &mut String, value: f64, decimals: i32) {
     };
 }
 
-/// Appends `value` with exactly `decimals` (at most 12).
+/// Appends `value` with exactly `decimals` decimals (at most 12).
 pub(crate) fn push_exact(out: &mut String, value: f64, decimals: i32) {
     match rounded(value, decimals) {
         Some(rounded) => {
@@ -27,8 +27,8 @@ pub(crate) fn push_exact(out: &mut String, value: f64, decimals: i32) {
     }
 }
 
-/// The number nearest to `value` with so many decimals, halves away from zero; none if that is not exact or `value` is
-/// not finite.
+/// The number nearest to `value` with this many decimals, halves away from zero; `None` if it would not be exact, or if `value`
+/// is not finite.
 fn rounded(value: f64, decimals: i32) -> Option<f64> {
     let ten = 10f64.powi(decimals.clamp(0, MOST_DECIMALS));
     // Zero is added because -0 would print its sign.
@@ -36,7 +36,7 @@ fn rounded(value: f64, decimals: i32) -> Option<f64> {
     (scaled.abs() <= EXACT).then(|| scaled / ten)
 }
 
-/// Appends `value` rounded to `digits` significant digits; integers keep all of theirs.
+/// Appends `value` rounded to `digits` significant digits; whole numbers keep all their digits.
 pub(crate) fn push_significant(out: &mut String, value: f64, digits: i32) {
     let decimals = digits - 1 - if value == 0.0 { 0 } else { order(value) };
     if decimals > MOST_DECIMALS && value.is_finite() {
@@ -46,7 +46,7 @@ pub(crate) fn push_significant(out: &mut String, value: f64, digits: i32) {
     }
 }
 
-/// `value` with exactly `decimals`, its thousands parted by narrow spaces that do not break.
+/// `value` with exactly `decimals` decimals, its thousands separated by narrow spaces that do not break.
 pub(crate) fn grouped(value: f64, decimals: i32) -> String {
     let mut plain = String::new();
     push_exact(&mut plain, value, decimals);
@@ -66,9 +66,9 @@ pub(crate) fn grouped(value: f64, decimals: i32) -> String {
     out
 }
 
-/// The exponent of ten of `value`'s first digit.
+/// The power of ten of `value`'s first digit.
 pub(crate) fn order(value: f64) -> i32 {
-    // Within the range of f64's exponents, so the cast cannot saturate but for zero and what is not finite.
+    // The exponent of a float fits the type, so the cast saturates only for zero and for values that are not finite.
     value.abs().log10().floor() as i32
 }
 

@@ -1,32 +1,32 @@
-//! What a page holds, as plain data. How it looks is in `html.rs`.
+//! The content of a page as plain data. `html.rs` writes it as HTML.
 
 use crate::{Chart, Table};
 
 /// A report: what it is about, the facts to know first, and the sections with their charts and tables.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Page {
-    /// What was run; also the title of the browser's tab.
+    /// The name of what was run; also the title of the browser's tab.
     pub title: String,
-    /// One line on how: workload, seed, when.
+    /// One line on how it was run: workload, seed, time.
     pub subtitle: String,
-    /// What is assumed, a sentence each without its point; it stands before all figures, because they hang on it.
+    /// Assumptions, one sentence each without a full stop; they come before all figures, because the figures depend on them.
     pub assumptions: Vec<String>,
-    /// The few figures that answer the question, first on the page.
+    /// The main figures, first on the page.
     pub lead: Vec<Fact>,
-    /// The rest, in order.
+    /// The sections after the lead, in order.
     pub sections: Vec<Section>,
     /// The command, version and seed that make the page again.
     pub footer: String,
 }
 
-/// A figure with its name: one tile.
+/// A figure with its name, shown as a tile.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Fact {
-    /// What was measured.
+    /// The name of the figure.
     pub name: String,
     /// The figure, formatted by the caller.
     pub value: String,
-    /// Its unit, or empty.
+    /// The unit, or empty.
     pub unit: String,
     /// The value to compare the figure with, or empty: `set point 0.70`.
     pub note: String,
@@ -39,7 +39,7 @@ pub struct Fact {
 pub enum Verdict {
     /// The figures are as promised.
     Good,
-    /// Not as promised.
+    /// The figures are not as promised.
     Bad,
     /// Nothing was promised.
     #[default]
@@ -51,7 +51,7 @@ pub enum Verdict {
 pub struct Section {
     /// The section's heading.
     pub title: String,
-    /// What is to be seen here; a blank line parts paragraphs.
+    /// A text on what the section shows; a blank line separates paragraphs.
     pub text: String,
     /// Charts and tables, in order.
     pub blocks: Vec<Block>,
@@ -62,12 +62,12 @@ pub struct Section {
 pub enum Block {
     /// A chart over the whole width.
     Chart(Chart),
-    /// Small multiples: one quantity in several runs or classes, side by side **at one scale**, so that heights
-    /// compare; on a narrow screen one below the other.
+    /// Small multiples: one quantity in several runs or classes, side by side **at one scale**, so that heights can be
+    /// compared; on a narrow screen, one below the other.
     Multiples(Vec<Chart>),
     /// A table with its columns.
     Table(Table),
-    /// Figures with their names, under a heading: those of one run beside those of others.
+    /// The figures of one run under a heading, to be compared with those of other runs.
     Tiles(String, Vec<Fact>),
     /// Pictures side by side, to be compared.
     Pictures(Vec<Picture>),
@@ -75,7 +75,7 @@ pub enum Block {
     Note(String),
 }
 
-/// A picture, in the page itself.
+/// A picture that is embedded in the page.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Picture {
     /// What the picture shows: the text below it, and its alternative text.
@@ -90,19 +90,19 @@ impl Fact {
         Self { name: name.into(), value: value.into(), ..Self::default() }
     }
 
-    /// With this unit.
+    /// The fact with this unit.
     #[must_use]
     pub fn unit(self, unit: impl Into<String>) -> Self {
         Self { unit: unit.into(), ..self }
     }
 
-    /// With what it is to be compared with.
+    /// The fact with a value to compare it with.
     #[must_use]
     pub fn note(self, note: impl Into<String>) -> Self {
         Self { note: note.into(), ..self }
     }
 
-    /// With this verdict.
+    /// The fact with this verdict.
     #[must_use]
     pub fn verdict(self, verdict: Verdict) -> Self {
         Self { verdict, ..self }
@@ -110,7 +110,7 @@ impl Fact {
 }
 
 impl Block {
-    /// Whether nothing is to be seen in it: no row, no line, no remark.
+    /// Whether the block has nothing to show: no row, no line, no remark.
     pub fn is_empty(&self) -> bool {
         match self {
             Block::Chart(chart) => chart.is_empty(),
@@ -129,32 +129,32 @@ impl Section {
         Self { title: title.into(), ..Self::default() }
     }
 
-    /// With this text.
+    /// The section with this text.
     #[must_use]
     pub fn text(self, text: impl Into<String>) -> Self {
         Self { text: text.into(), ..self }
     }
 
-    /// With one more block.
+    /// The section with one more block.
     #[must_use]
     pub fn block(mut self, block: Block) -> Self {
         self.blocks.push(block);
         self
     }
 
-    /// With one more chart over the whole width.
+    /// The section with one more chart over the whole width.
     #[must_use]
     pub fn chart(self, chart: Chart) -> Self {
         self.block(Block::Chart(chart))
     }
 
-    /// With one more table.
+    /// The section with one more table.
     #[must_use]
     pub fn table(self, table: Table) -> Self {
         self.block(Block::Table(table))
     }
 
-    /// With a remark.
+    /// The section with a remark.
     #[must_use]
     pub fn note(self, text: impl Into<String>) -> Self {
         self.block(Block::Note(text.into()))

@@ -1,4 +1,4 @@
-//! A table: text to the left, whole numbers to the right, bars in columns that have them.
+//! A table: text is left-aligned, whole numbers are right-aligned, and some columns have bars.
 
 use crate::number::{grouped, push_fixed};
 use crate::text::Escaped;
@@ -7,13 +7,13 @@ use std::fmt::Write;
 /// A table with a heading.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table {
-    /// What it lists.
+    /// A heading that says what the table lists.
     pub title: String,
     /// The columns, from left to right.
     pub columns: Vec<Column>,
-    /// The rows; a row shorter than the columns is filled with empty cells, what is beyond is left out.
+    /// The rows. If a row is shorter than the columns, it is filled with empty cells; cells beyond the columns are left out.
     pub rows: Vec<Vec<Cell>>,
-    /// As many rows as suffice where there is little room; `None`: all. HTML always has all.
+    /// The number of rows to show if there is little room; `None`: all. HTML always has all.
     pub brief: Option<usize>,
 }
 
@@ -22,33 +22,33 @@ pub struct Table {
 pub struct Column {
     /// The text of its heading.
     pub name: String,
-    /// How its cells are set.
+    /// How the cells are shown.
     pub kind: ColumnKind,
 }
 
-/// How the cells of a column are set.
+/// How the cells of a column are shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ColumnKind {
     /// Cells that hold words.
     #[default]
     Text,
-    /// Something literal, such as a path: in a monospaced face, broken anywhere.
+    /// Literals such as paths, in a monospaced font, with breaks allowed anywhere.
     Code,
     /// Cells that hold numbers.
     Number,
-    /// Numbers, each with a bar whose length is the number's share of the column's greatest.
+    /// Numbers, each with a bar whose length is the number's share of the column's greatest number.
     Bars,
 }
 
 /// One cell of a table.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Cell {
-    /// Nothing to say; shows as a dash.
+    /// A cell without a value, shown as a dash.
     #[default]
     Empty,
     /// A cell with text.
     Text(String),
-    /// A number; shown as a whole one, NaN and infinities as a dash.
+    /// A number, shown as a whole number; NaN and infinities are shown as a dash.
     Number(f64),
 }
 
@@ -71,7 +71,7 @@ impl From<f64> for Cell {
 }
 
 impl From<u64> for Cell {
-    /// Exact up to 2^53.
+    /// The conversion is exact up to 2^53.
     fn from(number: u64) -> Self {
         Self::Number(number as f64)
     }
@@ -111,7 +111,7 @@ impl Table {
         Self { title: title.into(), columns: columns.into_iter().collect(), ..Self::default() }
     }
 
-    /// With one more row.
+    /// The table with one more row.
     #[must_use]
     pub fn row(mut self, cells: impl IntoIterator<Item = Cell>) -> Self {
         self.rows.push(cells.into_iter().collect());
@@ -173,7 +173,7 @@ impl Column {
                 let _ = write!(out, "{}", Escaped(text));
             }
             Cell::Number(number) if number.is_finite() => {
-                // The bar first, as background: the numbers stay below each other.
+                // The bar comes first, as a background, so that the numbers stay aligned.
                 if self.kind == ColumnKind::Bars && greatest > 0.0 {
                     out.push_str("<svg class=\"bar\" aria-hidden=\"true\"><rect height=\"100%\" width=\"");
                     push_fixed(out, (number / greatest).clamp(0.0, 1.0) * 100.0, 1);

@@ -1,11 +1,11 @@
-//! Text from outside becomes text in the page, whatever it contains.
+//! Turns text from outside into text in the page, whatever it contains.
 
 use std::fmt::{Display, Formatter, Result, Write};
 
 /// Text that is safe as an element's content and inside a quoted attribute.
 ///
-/// Besides the five characters of markup, control characters and those that turn the direction of writing are replaced
-/// by U+FFFD, because they would make a path look like another one. Line feeds stay.
+/// Besides the five characters of markup, control characters and those that change the direction of writing are replaced by
+/// U+FFFD, because they could make a path look like another one. Line feeds stay.
 pub(crate) struct Escaped<'a>(pub(crate) &'a str);
 
 impl Display for Escaped<'_> {
@@ -26,12 +26,12 @@ impl Display for Escaped<'_> {
     }
 }
 
-/// Appends `text` escaped, on one line and without tabs: a cell of tab-separated values.
+/// Appends `text` escaped, on one line and without tabs, as a cell of tab-separated values.
 pub(crate) fn push_cell(out: &mut String, text: &str) {
     let _ = write!(out, "{}", Escaped(&text.replace(['\n', '\t'], " ")));
 }
 
-/// Appends each paragraph of `text` (a blank line parts them) as an element `<p>`.
+/// Appends each paragraph of `text` as an element `<p>`; a blank line separates paragraphs.
 pub(crate) fn push_paragraphs(out: &mut String, text: &str) {
     for paragraph in text.split("\n\n").map(str::trim).filter(|paragraph| !paragraph.is_empty()) {
         let _ = writeln!(out, "<p>{}</p>", Escaped(paragraph));

@@ -8,10 +8,10 @@ use super::plot::{Plot, Point};
 use crate::number::push_significant;
 use crate::text::push_cell;
 
-/// Above this number rows are thinned; the picture still has all peaks.
+/// If there are more rows than this, only every n-th is kept; the picture still shows all peaks.
 const MOST_ROWS: usize = 2000;
 
-/// The rows as text: every n-th row of the total.
+/// The rows as text; if there are too many, only every n-th.
 pub(super) struct Rows {
     pub(super) text: String,
     pub(super) every: usize,
@@ -43,8 +43,8 @@ pub(super) fn rows(chart: &Chart, plot: &Plot) -> Rows {
     Rows { text, every, total }
 }
 
-/// One row for each x that any series has, ascending: what each series has there. A series that has an x twice gets
-/// two rows.
+/// One row for each x that any series has, ascending, with the value of each series at that x. If a series has an x twice,
+/// there are two rows.
 fn merged(points: &[Vec<Point>]) -> impl Iterator<Item = (f64, Vec<Option<Option<f64>>>)> {
     let mut rest: Vec<&[Point]> = points.iter().map(Vec::as_slice).collect();
     std::iter::from_fn(move || {

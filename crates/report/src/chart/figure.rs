@@ -6,15 +6,15 @@ use crate::number::{push_fixed, push_significant};
 use crate::text::{Escaped, push_paragraphs};
 use std::fmt::Write;
 
-/// Steps of the ramp for ordered series.
+/// The number of steps of the colour ramp for ordered series.
 const RAMP: usize = 8;
 
-/// The number of colours that differ from each other.
+/// The number of colours that can be told apart.
 const SLOTS: usize = 8;
-/// The number of ways in which a line is broken whose colour is another's.
+/// The number of dash patterns for lines whose colour is already used.
 const DASHES: usize = 3;
 
-/// Writes the figures of a page; counts them, for their ids.
+/// Writes the figures of a page, and counts them to give each an id.
 #[derive(Debug, Default)]
 pub(crate) struct Figures {
     written: usize,
@@ -45,7 +45,7 @@ struct Figure<'a> {
     plot: &'a Plot,
     frame: &'a Frame,
     number: usize,
-    /// By series: the class that sets its colour.
+    /// For each series, the CSS class that sets its colour.
     colors: Vec<String>,
 }
 
@@ -57,7 +57,7 @@ fn colors(series: &[Series]) -> Vec<String> {
         Color::Auto => {
             slot += 1;
             let (round, place) = ((slot - 1) / SLOTS, (slot - 1) % SLOTS);
-            // A colour that comes again is broken in another way.
+            // If a colour is used again, the line gets another dash pattern.
             match round.min(DASHES) {
                 0 => format!("c{place}"),
                 dash => format!("c{place} d{dash}"),
@@ -65,7 +65,7 @@ fn colors(series: &[Series]) -> Vec<String> {
         }
         Color::Ordered => {
             order += 1;
-            // A few neighbours on the ramp stay near each other; many use all of it.
+            // If there are few series, their colours lie near each other on the ramp; many use all of it.
             format!("r{}", (order - 1) * (RAMP - 1) / (ordered - 1).max(3))
         }
         Color::Muted => "cm".to_owned(),
@@ -92,9 +92,9 @@ impl Figure<'_> {
         out.push_str("</figure>\n");
     }
 
-    /// The buttons are disabled until the script runs.
+    /// The buttons stay disabled until the script runs.
     fn write_legend(&self, out: &mut String) {
-        // A line alone is what the title says; what an area alone is made of only its name says.
+        // A single line is named by the chart's title; a single area needs a legend, because the title does not name it.
         let is_area = self.chart.series.first().is_some_and(|series| series.style == Style::Area);
         if self.chart.series.len() < 2 && !is_area {
             return;
@@ -198,7 +198,7 @@ impl Figure<'_> {
                 continue;
             }
             let x = percent(share);
-            // The name stands on the side where there is room.
+            // The name is written on the side that has room.
             let side = if share > 0.75 { "end\" dx=\"-5" } else { "start\" dx=\"5" };
             let _ = writeln!(
                 out,
@@ -231,7 +231,7 @@ impl Figure<'_> {
         let _ = writeln!(out, "</summary><pre class=\"data\" tabindex=\"0\">{}</pre></details>", rows.text);
     }
 
-    /// The picture in words: the range of each series, and its last value.
+    /// A description of the picture in words: the range of each series, and its last value.
     fn description(&self) -> String {
         let mut out = match &self.chart.x {
             XAxis::Time => "Over time.".to_owned(),

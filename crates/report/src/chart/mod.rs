@@ -15,23 +15,23 @@ pub(crate) use figure::Figures;
 /// Series with one horizontal and one vertical axis.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Chart {
-    /// What is shown.
+    /// The chart's title.
     pub title: String,
     /// The unit of the vertical axis.
     pub unit: String,
-    /// What to see in it, or empty.
+    /// A sentence on what the chart shows, or empty.
     pub text: String,
     /// The horizontal axis.
     pub x: XAxis,
-    /// What the vertical axis must reach.
+    /// The values that the vertical axis must include.
     pub y: YRange,
     /// The series, drawn in this order; areas stack in this order, the first at the bottom.
     pub series: Vec<Series>,
     /// A bound, drawn over the whole width.
     pub threshold: Option<Threshold>,
-    /// Moments to point out.
+    /// Moments to be marked.
     pub marks: Vec<Mark>,
-    /// What stands in the place of the lines where there are none, such as `nobody`; empty: `no data`.
+    /// The words in place of the lines if there are none, such as `nobody`; if empty, `no data`.
     pub nothing: String,
 }
 
@@ -43,69 +43,69 @@ pub enum XAxis {
     Time,
     /// Any other quantity.
     Quantity {
-        /// What it is.
+        /// The name of the quantity.
         name: String,
-        /// Its unit, or empty.
+        /// The unit of the quantity, or empty.
         unit: String,
     },
 }
 
-/// What the vertical axis must reach; values beyond extend it.
+/// The values that the vertical axis must include; values beyond extend it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct YRange {
-    /// Starts at zero, for what is compared by its height. Areas always do.
+    /// Whether the axis starts at zero, for values that are compared by their height. With areas it always does.
     pub from_zero: bool,
-    /// Reaches at least this value, such as 1 for a share.
+    /// The axis reaches at least this value, such as 1 for a share.
     pub max: Option<f64>,
 }
 
-/// A line of a chart.
+/// A series of a chart.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Series {
-    /// Its name in the legend.
+    /// The name in the legend.
     pub name: String,
     /// (x, y). A y that is `None`, NaN or infinite is a gap; a point whose x is NaN or infinite is left out.
     pub points: Vec<(f64, Option<f64>)>,
-    /// How it is drawn.
+    /// How the series is drawn.
     pub style: Style,
-    /// The colour of its line or bars.
+    /// The colour of the series' line or bars.
     pub color: Color,
 }
 
 /// How a series is drawn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Style {
-    /// From point to point.
+    /// Joins neighbouring points by straight lines.
     #[default]
     Line,
     /// Each value holds until the next x.
     Step,
-    /// A reference, such as the set point.
+    /// A dashed reference line, such as the set point.
     Dashed,
-    /// Stacked on the areas before it; where it has a gap and others have none, it adds nothing.
+    /// An area stacked on the areas before it; at a gap it adds nothing, unless all areas have a gap.
     Area,
-    /// Dots, not joined.
+    /// Dots that are not joined.
     Points,
 }
 
 /// The colour of a series.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Color {
-    /// The next of eight that differ under the common colour deficiencies; a dashed series is grey.
+    /// The next of eight colours that differ even with the common colour deficiencies; a dashed series is grey.
     #[default]
     Auto,
-    /// For what has an order, such as levels: one ramp from dark to pale over the chart's ordered series.
+    /// For series with an order, such as levels: one ramp from dark to pale over the chart's ordered series.
     Ordered,
-    /// Grey: what is there for comparison.
+    /// Grey, for series that are shown for comparison.
     Muted,
-    /// Red: rejections, failures.
+    /// Red, for rejections and failures.
     Alarm,
 }
 
 /// A horizontal line with a name.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Threshold {
-    /// What it bounds.
+    /// The name of the bound.
     pub name: String,
     /// The value at which it is drawn.
     pub value: f64,
@@ -114,14 +114,14 @@ pub struct Threshold {
 /// A vertical line with a name: a change of load, a pause.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Mark {
-    /// Where on the horizontal axis.
+    /// The place on the horizontal axis.
     pub x: f64,
     /// The event's name, as it is written beside its mark.
     pub name: String,
 }
 
 impl XAxis {
-    /// What it is and in what unit; `time_unit` is the unit in which the ticks write time.
+    /// The name and unit of the axis; `time_unit` is the unit in which the ticks write time.
     fn label(&self, time_unit: &str) -> String {
         match self {
             XAxis::Time => format!("time ({time_unit})"),
@@ -142,20 +142,20 @@ impl Chart {
         Self { x, ..Self::over_time(title, unit) }
     }
 
-    /// With one more series.
+    /// The chart with one more series.
     #[must_use]
     pub fn series(mut self, series: Series) -> Self {
         self.series.push(series);
         self
     }
 
-    /// With what to see in it.
+    /// The chart with a sentence on what it shows.
     #[must_use]
     pub fn text(self, text: impl Into<String>) -> Self {
         Self { text: text.into(), ..self }
     }
 
-    /// With these words where there is nothing to draw.
+    /// The chart with words to show if there is nothing to draw.
     #[must_use]
     pub fn nothing(self, words: impl Into<String>) -> Self {
         Self { nothing: words.into(), ..self }
@@ -167,27 +167,27 @@ impl Chart {
         !self.series.iter().any(|series| series.points.iter().any(is_value))
     }
 
-    /// With a vertical axis that starts at zero.
+    /// The chart with a vertical axis that starts at zero.
     #[must_use]
     pub fn from_zero(mut self) -> Self {
         self.y.from_zero = true;
         self
     }
 
-    /// With a vertical axis that reaches at least this value.
+    /// The chart with a vertical axis that reaches at least this value.
     #[must_use]
     pub fn up_to(mut self, max: f64) -> Self {
         self.y.max = Some(max);
         self
     }
 
-    /// With a bound.
+    /// The chart with a bound.
     #[must_use]
     pub fn threshold(self, name: impl Into<String>, value: f64) -> Self {
         Self { threshold: Some(Threshold { name: name.into(), value }), ..self }
     }
 
-    /// With one more moment to point out.
+    /// The chart with one more marked moment.
     #[must_use]
     pub fn mark(mut self, x: f64, name: impl Into<String>) -> Self {
         self.marks.push(Mark { x, name: name.into() });
@@ -214,13 +214,13 @@ impl Series {
         Self::new(name, values.into_iter().enumerate().map(|(index, value)| (index as f64 * period, value)))
     }
 
-    /// Drawn in this style.
+    /// The series drawn in this style.
     #[must_use]
     pub fn style(self, style: Style) -> Self {
         Self { style, ..self }
     }
 
-    /// In this colour.
+    /// The series in this colour.
     #[must_use]
     pub fn color(self, color: Color) -> Self {
         Self { color, ..self }

@@ -1,24 +1,24 @@
 //! Points as SVG path data, in a picture of 1000 by 300 that is stretched over the plot.
 //!
-//! One decimal is a tenth of a pixel. A series with more points than the plot has pixels is reduced by columns (M4:
-//! first, least, greatest and last of each), which leaves the same pixels.
+//! One decimal is a tenth of a pixel. If a series has more points than the plot has pixels, it is reduced by columns (M4: the
+//! first, least, greatest and last point of each), which gives the same pixels.
 
 use super::Style;
 use super::plot::{Frame, Point};
 use crate::number::push_fixed;
 
-/// The picture's width, in its own units.
+/// The picture's width in its own units.
 pub(super) const WIDTH: f64 = 1000.0;
 /// The height in the same units.
 pub(super) const HEIGHT: f64 = 300.0;
 
-/// Columns after reduction: with four points each they are twice as fine as the widest plot's pixels.
+/// The number of columns after reduction: with four points each, they are twice as fine as the widest plot's pixels.
 const COLUMNS: f64 = 500.0;
 
 /// A run of points longer than this is reduced.
 const LONG: usize = 2000;
 
-/// The path of a line, and of the points that stand alone (both neighbours are gaps), which would not show.
+/// The path of a line; and the points with gaps on both sides, which a line would not show.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Drawn {
     pub(super) line: String,
@@ -63,7 +63,7 @@ pub(super) fn area(frame: &Frame, bottom: &[Point], top: &[Point]) -> String {
     out
 }
 
-/// Places in the picture, reduced where there are many.
+/// The places of points in the picture, reduced if there are many.
 fn placed(frame: &Frame, run: &[Point]) -> Vec<(f64, f64)> {
     let place = |point: &Point| {
         let y = point.1.unwrap_or(frame.y.low);
@@ -73,7 +73,7 @@ fn placed(frame: &Frame, run: &[Point]) -> Vec<(f64, f64)> {
     if places.len() > LONG { reduce(&places) } else { places }
 }
 
-/// First, least, greatest and last of each column, in their order.
+/// The first, least, greatest and last point of each column, in their original order.
 fn reduce(places: &[(f64, f64)]) -> Vec<(f64, f64)> {
     let column = |place: &(f64, f64)| (place.0 * COLUMNS / WIDTH).floor();
     let mut kept = Vec::new();

@@ -1,7 +1,7 @@
-//! A chart as a picture of its own: an SVG file for a document that is not a page of this crate.
+//! A chart as a picture of its own: an SVG file for documents other than this crate's pages.
 //!
-//! A reader's style sheet and theme do not reach into such a file, so the picture brings its colours and its own paper: it
-//! is readable on a light and on a dark background.
+//! A reader's style sheet and theme do not apply inside such a file, so the picture has its own colours and a white background,
+//! and is readable on light and dark pages.
 
 use super::path::{self, HEIGHT, WIDTH};
 use super::plot::{Frame, Plot};
@@ -9,7 +9,7 @@ use super::{Chart, Color};
 use crate::text::Escaped;
 use std::fmt::Write;
 
-/// Room around the plot: above it for title and legend, below for the axis, at the left for labels.
+/// The margins of the plot: above for title and legend, below for the axis, at the left for labels.
 const ABOVE: f64 = 96.0;
 const BELOW: f64 = 64.0;
 const LEFT: f64 = 72.0;
@@ -42,7 +42,7 @@ impl Chart {
         let _ = writeln!(out, "<g transform=\"translate({LEFT} {ABOVE})\">");
         self.write_scales(&mut out, &frame);
         self.write_moments(&mut out, &frame);
-        // The first series lies on top, where lines meet.
+        // The first series is drawn last, so that it is on top where lines meet.
         for (place, series) in self.series.iter().enumerate().rev() {
             let drawn = path::line(&frame, &plot.points[place], series.style);
             let _ = writeln!(
@@ -67,7 +67,7 @@ impl Chart {
                 x + 40.0,
                 Escaped(&series.name)
             );
-            // About the width of the text: a legend needs no more.
+            // This is about the width of the text, which is precise enough for a legend.
             x += 80.0 + 10.0 * series.name.chars().count() as f64;
         }
     }

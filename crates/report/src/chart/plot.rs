@@ -1,19 +1,19 @@
-//! What has to be known before anything is drawn: cleaned points, the stack, the ranges, the ticks.
+//! Prepares a chart for drawing: cleaned points, the stack, the ranges, the ticks.
 
 use super::ticks::{self, Ticks};
 use super::{Chart, Series, Style, XAxis};
 
-/// (x, y); both finite.
+/// A point (x, y), both finite; `None` is a gap.
 pub(super) type Point = (f64, Option<f64>);
 
-/// An axis from end to end; `low` < `high`.
+/// The range of an axis; `low` < `high`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Range {
     pub(super) low: f64,
     pub(super) high: f64,
 }
 
-/// The axes.
+/// The two axes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Frame {
     pub(super) x: Range,
@@ -25,14 +25,14 @@ pub(super) struct Frame {
 /// A chart's points as they are drawn.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Plot {
-    /// By series: finite, ascending in x.
+    /// The points of each series: finite, with ascending x.
     pub(super) points: Vec<Vec<Point>>,
-    /// By series: an area's lower and upper boundary; empty for others.
+    /// For each series, the lower and upper boundary if it is an area; empty for others.
     pub(super) stacked: Vec<(Vec<Point>, Vec<Point>)>,
 }
 
 impl Range {
-    /// Where `value` is: 0 at the low end, 1 at the high end.
+    /// The place of `value` on the axis: 0 at the low end, 1 at the high end.
     pub(super) fn share(self, value: f64) -> f64 {
         (value - self.low) / (self.high - self.low)
     }
@@ -45,8 +45,8 @@ impl Range {
         })
     }
 
-    /// Whether the range is too narrow for an axis, since all values are equal but for rounding, or too wide for the
-    /// numbers' own range.
+    /// Whether the range cannot make an axis: too narrow, because all values are equal but for rounding, or too wide for
+    /// floating-point numbers.
     fn is_degenerate(self) -> bool {
         let width = self.high - self.low;
         !(width > self.low.abs().max(self.high.abs()) * 1e-6 && width > 1e-100 && width < 1e100)
@@ -68,7 +68,7 @@ impl Plot {
         self.points.iter().flatten().map(|point| point.0)
     }
 
-    /// All heights that have to be in the picture.
+    /// All values that the vertical axis must include.
     fn heights(&self, chart: &Chart) -> impl Iterator<Item = f64> {
         let lines = self.points.iter().zip(&chart.series).filter(|(_, series)| series.style != Style::Area);
         let lines = lines.flat_map(|(points, _)| points.iter().filter_map(|point| point.1));
@@ -80,7 +80,7 @@ impl Plot {
 }
 
 impl Frame {
-    /// One frame for all of these, which are of one kind of axis.
+    /// One frame for all of these charts, which have the same kind of horizontal axis.
     pub(super) fn of(charts: &[(&Chart, &Plot)]) -> Self {
         let is_time = charts.iter().all(|(chart, _)| chart.x == XAxis::Time);
         let x = Range::over(charts.iter().flat_map(|(_, plot)| plot.xs()))
@@ -95,8 +95,8 @@ impl Frame {
     }
 }
 
-/// The vertical axis: it begins at zero if the chart says so, reaches out to the next ticks, and ends at the chart's
-/// maximum unless a value lies above that.
+/// The vertical axis: begins at zero if the chart asks for it, extends to the next ticks, and ends at the chart's maximum
+/// unless a value lies above that.
 fn vertical(heights: Option<Range>, from_zero: bool, max: Option<f64>) -> Range {
     let mut y = heights.unwrap_or(Range { low: 0.0, high: 1.0 });
     if from_zero {
@@ -111,13 +111,13 @@ fn vertical(heights: Option<Range>, from_zero: bool, max: Option<f64>) -> Range 
         low: if y.low == 0.0 { 0.0 } else { (y.low / step + 1e-9).floor() * step },
         high: if Some(y.high) == max { y.high } else { (y.high / step - 1e-9).ceil() * step },
     };
-    // Beyond the range of numbers there is no next tick.
+    // At the limits of floating-point numbers there is no next tick.
     if out.is_degenerate() { y } else { out }
 }
 
 /// A range around a lone value.
 fn widened(value: f64, is_time: bool) -> Range {
-    // Values that no axis can show (1e200) still must not break the page.
+    // Values that no axis can show (1e200) must not break the page.
     let value = value.clamp(-1e90, 1e90);
     let around = if value == 0.0 || (is_time && value.abs() < 10.0) { 1.0 } else { value.abs() / 10.0 };
     Range { low: if is_time && value == 0.0 { 0.0 } else { value - around }, high: value + around }
@@ -132,8 +132,8 @@ fn clean(series: &Series) -> Vec<Point> {
     points
 }
 
-/// The boundaries of each area over the xs of all areas. An area without a value at an x adds nothing there; where no area
-/// has a value there is a gap.
+/// The boundaries of each area over the xs of all areas. If an area has no value at an x it adds nothing there; if no area has
+/// a value, there is a gap.
 fn stack(series: &[Series], points: &[Vec<Point>]) -> Vec<(Vec<Point>, Vec<Point>)> {
     let areas = || points.iter().zip(series).filter(|(_, series)| series.style == Style::Area);
     let mut xs: Vec<f64> = areas().flat_map(|(points, _)| points.iter().map(|point| point.0)).collect();
@@ -155,7 +155,7 @@ fn stack(series: &[Series], points: &[Vec<Point>]) -> Vec<(Vec<Point>, Vec<Point
     series.iter().map(boundaries).collect()
 }
 
-/// The value of a series at each x: that of its last point with this x, or none.
+/// The value of a series at each x: that of its last point with this x, or `None`.
 fn values_at(points: &[Point], xs: &[f64]) -> Vec<Option<f64>> {
     let mut rest = points.iter().peekable();
     let value_at = |x: &f64| {

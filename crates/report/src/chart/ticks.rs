@@ -1,15 +1,15 @@
 //! Round numbers for an axis.
 //!
-//! Steps are 1, 2 or 5 times a power of ten; for time also the steps of a clock. The step is the largest that puts at
-//! least four ticks into the range: since no step is more than 2.5 times the one before, that gives four to ten.
+//! Steps are 1, 2 or 5 times a power of ten; for time, also the steps of a clock. The step is the largest that puts at least
+//! four ticks into the range. No step is more than 2.5 times the one before, so there are four to ten ticks.
 
 use crate::number::{order, push_exact, push_fixed};
 use std::fmt::Write;
 
-/// The least ticks in a range.
+/// The fewest ticks in a range.
 const LEAST: f64 = 4.0;
 
-/// A clock's steps (s), from a second to a day; below and above, 1, 2, 5 times powers of ten.
+/// A clock's steps (s), from a second to a day; below and above these, steps are 1, 2, 5 times powers of ten.
 const CLOCK: [f64; 18] = [
     1.0, 2.0, 5.0, 10.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0, 1800.0, 3600.0, 7200.0, 10_800.0,
     21_600.0, 43_200.0, 86_400.0,
@@ -19,7 +19,7 @@ const CLOCK: [f64; 18] = [
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Ticks {
     pub(crate) ticks: Vec<Tick>,
-    /// The difference of two neighbours.
+    /// The difference between neighbouring ticks.
     pub(crate) step: f64,
     /// The unit in which time is written; empty for plain numbers.
     pub(crate) unit: &'static str,
@@ -30,7 +30,7 @@ pub(crate) struct Ticks {
 pub(crate) struct Tick {
     pub(crate) value: f64,
     pub(crate) label: String,
-    /// An odd multiple of the step: left unlabelled where there is little room.
+    /// Whether the tick is an odd multiple of the step, which is left unlabelled if there is little room.
     pub(crate) odd: bool,
 }
 
@@ -52,7 +52,7 @@ pub(crate) fn time(low: f64, high: f64) -> Ticks {
     let days = decimal_step(low / 86_400.0, high / 86_400.0);
     let (step, seconds, unit) = match clock {
         None => return Ticks { unit: "s", ..plain(low, high) },
-        // Whole days, by tens where there are many.
+        // Whole days, in steps of 1, 2, 5 times powers of ten if there are many.
         Some(86_400.0) => (scaled(days.0, days.1.max(0)) * 86_400.0, 86_400.0, "d"),
         Some(step) if step >= 3600.0 => (step, 3600.0, "h"),
         Some(step) if step >= 60.0 => (step, 60.0, "min"),
@@ -80,12 +80,12 @@ fn decimal_step(low: f64, high: f64) -> (f64, i32) {
     }
 }
 
-/// `mantissa` · 10^`exponent`, rounded once: 3 · 10^-1 is 0.3, and not 0.30000000000000004.
+/// `mantissa` · 10^`exponent`, rounded once, so that 3 · 10^-1 is 0.3 and not 0.30000000000000004.
 fn scaled(mantissa: f64, exponent: i32) -> f64 {
     if exponent < 0 { mantissa / 10f64.powi(-exponent) } else { mantissa * 10f64.powi(exponent) }
 }
 
-/// A bound that is off a multiple by rounding alone still counts as on it.
+/// The first and last multiple of the step within the range. A bound that misses a multiple only by rounding counts as on it.
 fn bounds(low: f64, high: f64, step: f64) -> (f64, f64) {
     ((low / step - 1e-9).ceil(), (high / step + 1e-9).floor())
 }
@@ -97,11 +97,11 @@ fn count(low: f64, high: f64, step: f64) -> f64 {
 
 fn multiples(low: f64, high: f64, step: f64) -> impl Iterator<Item = f64> {
     let (first, last) = bounds(low, high, step);
-    // Zero is zero, and not -0.
+    // Adding zero turns -0 into 0.
     (0..16).map(move |index| first + f64::from(index) + 0.0).take_while(move |multiple| *multiple <= last)
 }
 
-/// Labels with as many digits as the step needs, in thousands, millions … where numbers are large.
+/// Labels with as many digits as the step needs; large numbers are written in thousands, millions and so on.
 fn labels(greatest: f64, exponent: i32) -> impl Fn(f64) -> String {
     let (power, suffix) = match order(greatest) {
         4..6 => (3, "k"),
