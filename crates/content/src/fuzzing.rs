@@ -1,5 +1,5 @@
-//! The readers and writers of files from anybody, each as one function of bytes, for the fuzz targets (`crates/fuzz`).
-//! Nothing else calls them.
+//! The readers and writers of untrusted files, each as one function of bytes, for the fuzz targets (`crates/fuzz`). No other
+//! code calls them.
 
 use crate::image::{Reduction, dimensions};
 use crate::policy::{Level, Policy};
@@ -14,7 +14,7 @@ use crate::text::document::Document;
 use crate::text::{charset, css, svg};
 use std::collections::BTreeMap;
 
-/// The most pixels of an image that is reduced here: a fuzz target runs thousands of times.
+/// The most pixels of an image that is reduced here, because a fuzz target runs thousands of times.
 const MOST_PIXELS: usize = 1 << 16;
 
 /// A page or style sheet at this path of a small site, as it is at the level; `None` if it stays as it is.
@@ -48,24 +48,24 @@ pub fn at_level(path: &str, bytes: &[u8], level: Level) -> Option<Vec<u8>> {
     rewritten(&Decisions::new(&site, &policy, level, None), path, bytes, &plain)
 }
 
-/// The names of a page's elements, in their order; `None` if it is no text.
+/// The names of a page's elements, in their order; `None` if the bytes are no text.
 pub fn element_names(bytes: &[u8]) -> Option<Vec<String>> {
     Some(Document::read("index.html", bytes)?.elements.into_iter().map(|element| element.name).collect())
 }
 
-/// The text of a sheet, and what it refers to with the places of these; `None` if it is no text.
+/// The text of a sheet, and its references with their places; `None` if the bytes are no text.
 pub fn sheet_urls(bytes: &[u8]) -> Option<(String, Vec<std::ops::Range<usize>>)> {
     let text = charset::decode(bytes)?.text;
     let ranges = css::urls(&text).into_iter().map(|url| url.range).collect();
     Some((text, ranges))
 }
 
-/// An SVG image without what draws nothing; `None` if it stays as it is.
+/// An SVG image without elements that draw nothing; `None` if it stays as it is.
 pub fn drawing(bytes: &[u8]) -> Option<Vec<u8>> {
     svg::without_silence(bytes)
 }
 
-/// An image's width and height by its head.
+/// An image's width and height, from its head.
 pub fn image_size(bytes: &[u8]) -> Option<(usize, usize)> {
     dimensions(bytes)
 }

@@ -1,15 +1,15 @@
-//! Work on many files at once, on every core, watched and stopped by the user; and the two sorts of failures of it.
+//! Work on many files at once, on every core, which the user can watch and stop; and the two sorts of its failures.
 
 use rayon::prelude::*;
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A watcher: a progress bar, Ctrl-C.
+/// A watcher, such as a progress bar, that also reports Ctrl-C.
 pub trait Watch: Sync {
-    /// `done` of `of` files of this step are done.
+    /// Called when `done` of `of` files of this step are done.
     fn progress(&self, done: usize, of: usize);
-    /// The user wants it to end.
+    /// Whether the user wants the work to end.
     fn stopped(&self) -> bool;
 }
 
@@ -24,10 +24,10 @@ impl Watch for Unwatched {
     }
 }
 
-/// Does `work` on each item; the results are in the items' order, however many threads there were.
+/// Does `work` on each item; the results are in the items' order, whatever the number of threads.
 ///
 /// # Errors
-/// One that `work` makes; `Interrupted` if the user stopped it.
+/// The first error of `work`; or `Interrupted` if the user stopped the work.
 pub(crate) fn each<T: Sync, R: Send>(
     items: &[T],
     watch: &dyn Watch,
@@ -46,12 +46,12 @@ pub(crate) fn each<T: Sync, R: Send>(
     items.par_iter().with_max_len(1).map(watched).collect()
 }
 
-/// What the user gave cannot be taken: where, what is wrong, and what to write instead.
+/// The error for input that cannot be used: it says where, what is wrong, and what to write instead.
 pub(crate) fn refused(what: impl Into<String>) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, what.into())
 }
 
-/// An error with the file that it is about.
+/// The same error with the name of its file.
 pub(crate) fn about(path: &Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }

@@ -1,8 +1,8 @@
-//! What is to be done: the levels, the steps of adaptation, their limits, and rules for single files.
+//! The user's wishes: the levels, the steps of adaptation, their limits, and rules for single files.
 
 use std::fmt;
 
-/// Enums whose variants are words in files and options.
+/// Makes enums whose variants are written as words in files and options.
 macro_rules! words {
     ($($(#[$about:meta])* $name:ident { $($(#[$what:meta])* $variant:ident = $word:literal,)+ })+) => {$(
         $(#[$about])*
@@ -10,15 +10,15 @@ macro_rules! words {
         pub enum $name { $($(#[$what])* $variant,)+ }
 
         impl $name {
-            /// All of them, in order.
+            /// All variants, in order.
             pub const ALL: [$name; [$($word),+].len()] = [$($name::$variant),+];
 
-            /// The word for it.
+            /// The word for the variant.
             pub const fn name(self) -> &'static str {
                 match self { $($name::$variant => $word,)+ }
             }
 
-            /// The one that this is the word for.
+            /// The variant with this word.
             pub fn named(name: &str) -> Option<$name> {
                 $name::ALL.into_iter().find(|one| one.name() == name)
             }
@@ -98,8 +98,8 @@ impl fmt::Display for Level {
 /// A tag for every file whose path matches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// A path in the site; `*` is any text within a folder's name, `**` any text. Without a slash it is a file's name
-    /// in any folder.
+    /// A pattern of paths in the site; `*` is any text within a name, `**` any text. Without a slash it is a file's name in any
+    /// folder.
     pub pattern: String,
     /// The tag of these files.
     pub tag: Tag,
@@ -119,11 +119,11 @@ pub struct Policy {
     /// The least structural similarity of an image at the light level to its original, in colour and in its worst
     /// region. At the lean level it may be twice as far from the original.
     pub similarity: f64,
-    /// Whether AVIFs are reduced too: by other programs, and slowly.
+    /// Whether AVIFs are reduced too, by other programs and slowly.
     pub avif: bool,
-    /// Images below this size are cosmetic, if nothing is said of them (byte).
+    /// Images below this size (byte) are cosmetic if their pages have no text about them.
     pub cosmetic_limit_bytes: u64,
-    /// The number of links from the first page beyond which lower levels have no pages; absent: they have all pages.
+    /// The number of links from the first page beyond which lower levels have no pages; `None`: they have all pages.
     pub depth: Option<u32>,
     /// Tags for files; the last rule that matches counts.
     pub rules: Vec<Rule>,
@@ -133,7 +133,7 @@ pub struct Policy {
 const LEAN_DISTANCE: f64 = 2.0;
 
 impl Default for Policy {
-    /// The paper's figures (CA 3.3); similarity by comparing pictures by eye (docs/measurements.md).
+    /// The paper's figures (CA 3.3); the similarity comes from comparing pictures by eye (docs/measurements.md).
     fn default() -> Self {
         Policy {
             without: Vec::new(),
@@ -168,7 +168,7 @@ impl Policy {
         1.0 - if level == Level::Lean { LEAN_DISTANCE * distance } else { distance }
     }
 
-    /// What the rules say of a file.
+    /// The tag that the rules give a file.
     pub(crate) fn rule(&self, path: &str) -> Option<Tag> {
         self.rules.iter().rev().find(|rule| rule.matches(path)).map(|rule| rule.tag)
     }
@@ -182,9 +182,9 @@ impl Rule {
     }
 }
 
-/// Whether the pattern, with `*` for any text without a slash and `**` for any text, can stand for the whole path.
+/// Whether the pattern, with `*` for any text without a slash and `**` for any text, matches the whole path.
 fn matches(mut pattern: &[u8], path: &[u8]) -> bool {
-    // By place: whether what was read of the pattern can stand for the path up to there.
+    // For each place in the path: whether the pattern read so far matches the path up to there.
     let mut reached = vec![false; path.len() + 1];
     reached[0] = true;
     while let Some((&letter, rest)) = pattern.split_first() {

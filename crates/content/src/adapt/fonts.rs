@@ -1,4 +1,4 @@
-//! Web fonts that are written again with the characters that the site shows.
+//! Web fonts, written again with only the characters that the site shows.
 
 use super::Job;
 use crate::font::{self, used};
@@ -10,17 +10,17 @@ use crate::site::kind::Kind;
 use std::collections::BTreeMap;
 use std::io;
 
-/// What became of the fonts; the same at all levels below full.
+/// The results of reducing the fonts, which are the same at all levels below full.
 #[derive(Default)]
 pub(super) struct Fonts {
-    /// By path: what is written.
+    /// The new bytes of each reduced font, by path.
     pub(super) files: BTreeMap<String, Vec<u8>>,
     /// Fonts that cannot be read, and why.
     pub(super) wrong: Vec<(String, String)>,
 }
 
-/// Reduces the fonts that pages and sheets name, but those that are important, if the job's policy wants it. Where there are
-/// no pages programs make them, and nothing is known of what these show.
+/// If the job's policy wants it, reduces the fonts that pages and sheets name, except important ones. If the site has no pages,
+/// programs make them and their characters are not known, so no font is reduced.
 pub(super) fn reduce(job: &Job, site: &Site, watch: &dyn Watch) -> io::Result<Fonts> {
     let decisions = Decisions::new(site, &job.policy, Level::Light, None);
     let files = site.tree.files.iter().filter(|(path, file)| {

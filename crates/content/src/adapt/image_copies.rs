@@ -1,4 +1,4 @@
-//! Images that are written again: those of the last run, and the rest reduced now.
+//! Copies of images in fewer bytes: those that are known from the last run, and the rest reduced now.
 
 use super::manifest::{self, Image, Known, Tried};
 use super::{Job, output::Output};
@@ -11,19 +11,19 @@ use crate::site::Site;
 use std::collections::BTreeMap;
 use std::io;
 
-/// What became of the images.
+/// The results of reducing the images.
 #[derive(Default)]
 pub(super) struct Images {
-    /// By level and path in the tree: what was written, in this run or before. Copies that the site does not have are among
-    /// them: for plain screens, as WebP.
+    /// The written files by level and path in the tree, from this run or an earlier one. They include files that the site
+    /// itself does not have: copies for plain screens, and WebPs.
     pub(super) files: BTreeMap<Level, BTreeMap<String, Vec<u8>>>,
     /// Copies for plain screens, by the path of their image.
     pub(super) plain: Plain,
-    /// What was tried with each image, by path and by the name of the copy.
+    /// What was tried with each image, by the image's path and by the name of the copy.
     pub(super) tried: BTreeMap<String, BTreeMap<String, Tried>>,
-    /// How many stayed as they are: nothing smaller was similar enough.
+    /// How many images stayed as they are, because nothing smaller was similar enough.
     pub(super) unreduced: usize,
-    /// How many were tried in this run.
+    /// How many images were tried in this run.
     pub(super) now: usize,
 }
 
@@ -31,7 +31,7 @@ pub(super) struct Images {
 struct WantedCopy<'a> {
     path: &'a String,
     level: Level,
-    /// Where it is to be written in the tree; a WebP is written beside it.
+    /// The path in the tree at which the copy is written; its WebP is written beside it.
     to: String,
     reduction: Reduction,
 }
@@ -51,7 +51,7 @@ impl WantedCopy<'_> {
     }
 }
 
-/// Reduces the images that the job's policy wants reduced, and that are not `known` from the last run.
+/// Reduces the images that the job's policy wants reduced and that are not `known` from the last run.
 pub(super) fn reduce(
     job: &Job,
     site: &Site,
@@ -79,7 +79,7 @@ pub(super) fn reduce(
         if is_least && !wanted.is_plain() && copies == Copies::default() {
             images.unreduced += 1;
         }
-        // A copy for plain screens that is not worth it is none, and neither is the WebP of it.
+        // If a copy for plain screens is not worth its bytes it is left out, together with its WebP.
         if wanted.is_plain() {
             if copies.named.is_none() {
                 continue;
@@ -114,14 +114,14 @@ fn wanted<'a>(job: &Job, site: &'a Site) -> Vec<WantedCopy<'a>> {
     all
 }
 
-/// Similarities as in the manifest, so that the next run reads the same.
+/// Rounds similarities as the manifest does, so that the next run reads the same values.
 fn rounded(copies: Copies) -> Copies {
     let round = |found: Found| Found { similarity: (found.similarity * 1e4).round() / 1e4, ..found };
     Copies { named: copies.named.map(round), variant: copies.variant.map(round) }
 }
 
 impl Images {
-    /// The best that each image became at a level, for the report.
+    /// For the report, the smallest file of each image at a level.
     pub(super) fn best(&self, level: Level) -> BTreeMap<String, Image> {
         let name = level.name();
         let best =
@@ -129,7 +129,7 @@ impl Images {
         best.collect()
     }
 
-    /// What is wrong with those that could not be read.
+    /// The images that could not be read, and why.
     pub(super) fn wrong(&self) -> impl Iterator<Item = (&String, &String)> {
         self.tried.iter().filter_map(|(path, copies)| {
             Some((path, copies.values().find_map(|tried| tried.problem.as_ref())?))

@@ -1,5 +1,5 @@
-//! `manifest.json` beside the trees: what a server needs to know of them, what each image is for, and what the next run need
-//! not do again.
+//! `manifest.json` beside the trees: what a server needs to know about them, what each image is for, and the results that the
+//! next run need not compute again.
 //!
 //! ```json
 //! { "plimsoll": 2,
@@ -11,8 +11,8 @@
 //!   "problems": [ { "path": "broken.gif", "what": "…" } ] }
 //! ```
 //!
-//! `site_files` are those of the site's folder, without the dynamic pages that were fetched. Trees are from lowest to
-//! highest. A path that is `missing` from one is to be had from the next.
+//! `site_files` counts the files of the site's folder, without the dynamic pages that were fetched. Trees are listed from
+//! lowest to highest. If a path is `missing` from a tree, the next tree has it.
 
 use super::Adapted;
 use crate::image::{Copies, Found, Reduction};
@@ -28,9 +28,9 @@ use std::hash::Hasher;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The form of the file: a change makes all anew.
+/// The version of the file's format; if it changes, everything is made again.
 const VERSION: u64 = 2;
-/// The way in which images are reduced and compared: a change makes them anew.
+/// The version of the method by which images are reduced and compared; if it changes, images are made again.
 const METHOD: u64 = 3;
 
 /// A tree that was made.
@@ -49,20 +49,20 @@ pub struct TreeEntry {
 /// An image that was written again.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Image {
-    /// The image's size before it was encoded again (byte).
+    /// The image's size in bytes before it was written again.
     pub before: u64,
-    /// Bytes after, as a client gets it that takes every format.
+    /// The size in bytes after, for a client that accepts every format.
     pub after: u64,
-    /// Structural similarity of the two in the worst region; of a GIF that moves, in the least similar frame that is left.
+    /// The structural similarity of both in the worst region; for a moving GIF, in the least similar frame that was kept.
     pub similarity: f64,
 }
 
-/// What is wrong with a file of the site.
+/// A problem with a file of the site.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Problem {
     /// The path of the file in the site.
     pub path: String,
-    /// What is wrong with it, and what became of it.
+    /// What is wrong with the file, and what was done with it.
     pub what: String,
 }
 
@@ -72,7 +72,7 @@ impl Problem {
     }
 }
 
-/// What was tried with an image: neither smaller nor wrong if it stayed as it is.
+/// The result of reducing an image; if the image stayed as it is, it has neither a file nor an error.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Tried {
     key: String,
@@ -85,7 +85,7 @@ pub(crate) struct Tried {
     pub(crate) problem: Option<String>,
 }
 
-/// A file that was written.
+/// One written file of an image.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 struct Written {
     bytes: u64,
@@ -108,14 +108,14 @@ impl Tried {
         }
     }
 
-    /// The smaller one of what was written.
+    /// The smaller of the written files.
     pub(crate) fn best(&self) -> Option<Image> {
         let best = self.named.into_iter().chain(self.webp).min_by_key(|written| written.bytes)?;
         Some(Image { before: self.before, after: best.bytes, similarity: best.similarity })
     }
 }
 
-/// The file.
+/// The content of `manifest.json`.
 #[derive(Debug, Serialize)]
 struct Manifest<'a> {
     plimsoll: u64,
@@ -128,7 +128,7 @@ struct Manifest<'a> {
     problems: &'a [Problem],
 }
 
-/// By what trees are known as those of a site: where it was, and a hash of the paths of its files.
+/// Identifies the site of trees: where the site was, and a hash of its files' paths.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SiteMark {
     pub(crate) root: String,
@@ -146,7 +146,7 @@ impl SiteMark {
         SiteMark { root: tree.root.display().to_string(), files }
     }
 
-    /// The mark in the manifest at `path`, if it has one.
+    /// The mark in the manifest at `path`; `None` if it has none.
     pub(crate) fn read(path: &Path) -> Option<SiteMark> {
         #[derive(Deserialize)]
         struct Marked {
@@ -156,7 +156,7 @@ impl SiteMark {
         read.map(|marked| marked.site)
     }
 
-    /// Whether trees with the other mark can be those of this site: from the same place, or with the same files.
+    /// Whether trees with the other mark may be those of this site: the place or the files are the same.
     pub(crate) fn is_same_site(&self, other: &SiteMark) -> bool {
         self.root == other.root || self.files == other.files
     }
@@ -174,7 +174,7 @@ struct ManifestImage<'a> {
     copies: BTreeMap<&'a str, &'a Tried>,
 }
 
-/// The bytes of a font that was reduced.
+/// The bytes of a reduced font before and after.
 #[derive(Debug, Serialize)]
 struct ManifestFont {
     before: u64,
@@ -190,8 +190,8 @@ struct ManifestTree<'a> {
     missing: &'a [String],
 }
 
-/// The number of files that the site's folder had when the manifest at `path` was written; 0 if there is none that can be
-/// read. The trees cannot tell it: they have dynamic pages too, and sparse ones lack what is as at full.
+/// The number of files in the site's folder when the manifest at `path` was written; 0 if there is no readable manifest. The
+/// trees do not show that number, because they also have dynamic pages, and sparse trees lack files that are as at full.
 pub(crate) fn site_files(path: &Path) -> u64 {
     #[derive(Deserialize)]
     struct Counted {
@@ -218,7 +218,7 @@ pub(crate) fn manifest(
         let evidence = site.survey.evidence.get(path);
         let copies: BTreeMap<&str, &Tried> =
             tried.get(path).into_iter().flatten().map(|(copy, tried)| (copy.as_str(), tried)).collect();
-        // What no page shows as an image, such as a background, has no role.
+        // An image that no page shows as such, for instance a background, has no role.
         (evidence.is_some() || !copies.is_empty()).then(|| {
             let shown = evidence.and_then(|_| decide::shown(site, path));
             let pages = evidence.map_or(0, |evidence| evidence.pages);
@@ -246,7 +246,7 @@ pub(crate) fn manifest(
     Ok(text)
 }
 
-/// What the last run left.
+/// The results of the last run.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct Known {
     plimsoll: u64,
@@ -259,7 +259,7 @@ struct KnownImage {
     copies: BTreeMap<String, Tried>,
 }
 
-/// How similar the images at the light level are, or at the lean one where there is no light, by the manifest at `path`.
+/// The similarity of each image at the light level, or at the lean level if there is no light one, from the manifest at `path`.
 pub(crate) fn similarities(path: &Path) -> BTreeMap<String, f64> {
     let of = |(path, image): (String, KnownImage)| {
         let tried = ["light", "lean"].into_iter().find_map(|copy| image.copies.get(copy))?;
@@ -276,13 +276,13 @@ pub(crate) fn is_manifest(path: &Path) -> bool {
 }
 
 impl Known {
-    /// The manifest of the last run; nothing, if there is none or it is of another version.
+    /// The manifest of the last run; empty if there is none or it has another version.
     pub(crate) fn read(path: &Path) -> Known {
         let known = fs::read(path).ok().and_then(|text| serde_json::from_slice(&text).ok());
         known.filter(|known: &Known| known.plimsoll == VERSION).unwrap_or_default()
     }
 
-    /// What came of this copy of an image, if its key is known and the files are still in their places.
+    /// The last run's result for this copy of an image, if the key is the same and the files are still in their places.
     pub(crate) fn copies(
         &self,
         path: &str,
@@ -305,8 +305,8 @@ impl Known {
     }
 }
 
-/// The key by which an image is known again: a hash of its bytes and of what is to be done with it. No secret is guarded
-/// by the key, and two images meet in 128 bits by chance alone, which never happens.
+/// The key by which the next run recognizes an image: a hash of its bytes and of the reduction. The key protects no secret, and
+/// with 128 bits two images never have the same key by chance.
 pub(crate) fn key(bytes: &[u8], reduction: &Reduction) -> String {
     let mut hasher = SipHasher13::new();
     hasher.write_u64(METHOD);

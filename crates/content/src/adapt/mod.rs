@@ -1,14 +1,14 @@
-//! The trees of a site, made.
+//! Makes the trees of a site.
 //!
 //! ```text
 //! folder, snapshots -> site -> images and fonts reduced -> for each level: decide, rewrite, write -> publish
 //! ```
 //!
-//! Comes in: a [`Job`]. Goes out: trees beside a manifest, all at once, and what was made ([`Adapted`]).
+//! Input: a [`Job`]. Output: trees beside a manifest, published all at once, and a report ([`Adapted`]).
 //!
-//! Every tree is whole: it has every file of the site, also images that its pages do not show any more, so that a page
-//! that was loaded at another level a moment before finds all its parts. What a tree does not have (pages cut by depth;
-//! with `sparse`, whatever is as at full) the manifest says, and a server that reads it takes the next level's.
+//! Every tree is complete: it has every file of the site, also images that its own pages no longer show, so that a page that
+//! was loaded a moment before at another level finds all its parts. The manifest says what a tree lacks (pages cut by depth;
+//! with `sparse`, whatever is as at full), and a server that reads the manifest takes it from the next level.
 
 mod fonts;
 mod image_copies;
@@ -28,10 +28,10 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 
-/// What is to be made.
+/// The settings of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Job {
-    /// The site's folder. Nothing in it is touched.
+    /// The site's folder, which is only read.
     pub site: PathBuf,
     /// The folder for the trees, one for each level under its name.
     pub out: PathBuf,
@@ -39,24 +39,17 @@ pub struct Job {
     pub levels: Vec<Level>,
     /// How the site is adapted.
     pub policy: Policy,
-    /// Requests by path, as they stand in an access log: an image stays on the most popular page that has it.
+    /// Requests by path, as in an access log; an image stays on the most popular page that has it.
     pub views: Option<Views>,
-    /// Addresses of dynamic pages, which lower trees have as they are now.
+    /// Addresses of dynamic pages; lower trees store them as they are now.
     pub snapshots: Vec<String>,
-    /// Leave out of lower trees what is the same at full; the tree of the highest of these levels has it.
+    /// Whether files that are the same at full are left out of lower trees.
     pub sparse: bool,
-    /// Make the trees even if most files of the last run are gone from the site.
+    /// Whether the trees are made even if most files of the last run are missing from the site.
     pub force: bool,
 }
 
-impl Job {
-    /// The highest level that is made, below which a tree may have gaps.
-    fn highest(&self) -> Option<Level> {
-        self.levels.iter().copied().max()
-    }
-}
-
-/// What was made.
+/// The results of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Adapted {
     /// The trees that were made, one for each level.
@@ -65,27 +58,27 @@ pub struct Adapted {
     pub site_files: u64,
     /// Images that were written again, by level and path.
     pub images: BTreeMap<Level, BTreeMap<String, Image>>,
-    /// Images above the limit that stayed as they are at the highest level that reduces them: nothing smaller was similar
-    /// enough.
+    /// Images above the limit that stayed as they are at the highest level that reduces images, because nothing smaller was
+    /// similar enough.
     pub unreduced: usize,
     /// Web fonts that were written again: bytes before and after, by path.
     pub fonts: BTreeMap<String, (u64, u64)>,
-    /// What is wrong with files.
+    /// Problems with files of the site.
     pub problems: Vec<Problem>,
-    /// Images that were reduced in this run, and not taken from the last.
+    /// Images that were reduced in this run, not taken from the last one.
     pub reduced_now: usize,
-    /// Files that were written in this run, and not taken from the last.
+    /// Files that were written in this run, not taken from the last one.
     pub written: usize,
 }
 
-/// Fetches the page at an address, or says why it did not come.
+/// Fetches the page at an address, or returns why that failed.
 pub type Fetch<'a> = dyn Fn(&str) -> Result<Vec<u8>, String> + Sync + 'a;
 
-/// Makes the trees. `fetch` gets the dynamic pages of the job.
+/// Makes the trees. `fetch` fetches the job's dynamic pages.
 ///
 /// # Errors
-/// `InvalidInput`: the site or the output cannot be taken; `Interrupted`: the user stopped it; or a file cannot be read
-/// or written. The old trees are then as they were.
+/// `InvalidInput`: the site or the output folder cannot be used; `Interrupted`: the user stopped the run; or a file cannot be
+/// read or written. The old trees are then unchanged.
 pub fn adapt(job: &Job, watch: &dyn Watch, fetch: &Fetch<'_>) -> io::Result<Adapted> {
     let mut tree = Tree::read(&job.site)?;
     let output = Output::begin(&tree.root, &job.out)?;
@@ -129,9 +122,9 @@ pub fn adapt(job: &Job, watch: &dyn Watch, fetch: &Fetch<'_>) -> io::Result<Adap
     Ok(adapted)
 }
 
-/// Refuses a site that lost more than half of the files that the last run saw in its folder: a disk that is not mounted,
-/// a build that failed. Good trees would give way to empty ones. Dynamic pages are no files of the folder: fetched ones
-/// neither make up for lost files nor are missed, and a site may consist of them alone.
+/// Refuses a site that has lost more than half of the files that the last run saw in its folder, because a disk may not be
+/// mounted or a build may have failed, and good trees would be replaced by empty ones. Dynamic pages are not files of the
+/// folder: fetched ones do not make up for lost files and are not missed, and a site may consist of them alone.
 fn check_most_are_there(tree: &Tree, snapshots: usize, before: u64) -> io::Result<()> {
     let (shown, now) = (tree.root.display(), tree.files.len() as u64);
     if now == 0 && snapshots == 0 {
@@ -147,7 +140,7 @@ fn check_most_are_there(tree: &Tree, snapshots: usize, before: u64) -> io::Resul
     Ok(())
 }
 
-/// What is wrong with files of the site, fonts that cannot be read, and images that are copied although they are large.
+/// The problems of the site: its own, fonts that cannot be read, and images that are copied although they are large.
 fn problems(job: &Job, site: &Site, images: &image_copies::Images, fonts: &fonts::Fonts) -> Vec<Problem> {
     let copied = site.dimensions.keys().filter(|path| {
         Kind::is_avif(path) && !job.policy.avif && site.bytes(path) > job.policy.image_limit_bytes
@@ -160,7 +153,7 @@ fn problems(job: &Job, site: &Site, images: &image_copies::Images, fonts: &fonts
         .chain(unread)
         .map(|(path, what)| Problem::new(path, &format!("{what}: copied as it is")));
     let mut all: Vec<Problem> = site.problems.iter().cloned().chain(copied).chain(wrong).collect();
-    // A site may have a thousand programs, with which nothing is wrong where a server runs them.
+    // A site may have a thousand programs, which are no problem if a server runs them, so they come last.
     all.sort_by(|one, other| (one.what == PROGRAM, one).cmp(&(other.what == PROGRAM, other)));
     all
 }

@@ -1,9 +1,9 @@
-//! The folder of the trees: written beside the old one, and put in its place at once.
+//! The folder of the trees: written beside the old one, and exchanged with it in one step.
 //!
-//! A full disk, a failure or Ctrl-C leaves the old trees as they were: everything goes into a new folder first. Then
-//! the two names are exchanged in one step of the kernel (`renameat2`, `RENAME_EXCHANGE`), so that a server that looks
-//! by name finds a whole tree at every moment. Files that did not change are links to those of the old tree: they keep
-//! their time, and no cache has to look again.
+//! If the disk is full, a failure occurs or the user presses Ctrl-C, the old trees stay, because everything is written into a
+//! new folder first. Then the kernel exchanges the two names in one step (`renameat2`, `RENAME_EXCHANGE`), so that a server
+//! that looks files up by name finds complete trees at every moment. Unchanged files are links to those of the old trees: they
+//! keep their time, and caches need not check them again.
 
 use super::manifest::is_manifest;
 use crate::parallel::{about, refused};
@@ -14,26 +14,26 @@ use std::io::{self, BufRead, BufReader, Write as _};
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-/// The manifest's name.
+/// The manifest's name, which marks a folder of trees.
 pub(crate) const MANIFEST: &str = "manifest.json";
 
-/// A new folder of trees, gone unless it is published.
+/// A new folder of trees, which is removed unless it is published.
 #[derive(Debug)]
 pub(crate) struct Output {
-    /// Where it is to be.
+    /// Where the folder is to be published.
     out: PathBuf,
-    /// Where it is written.
+    /// Where the folder is written.
     new: PathBuf,
     published: bool,
-    /// Held while this process works on it.
+    /// A lock that is held while this process works on the folder.
     _lock: File,
 }
 
 impl Output {
-    /// Begins a new folder for `out`.
+    /// Creates a new folder for `out`.
     ///
     /// # Errors
-    /// `InvalidInput`: `out` is in the site or around it, or holds something else; or it cannot be written.
+    /// `InvalidInput`: `out` is in the site or contains it, or holds something else; or the folder cannot be written.
     pub(crate) fn begin(site: &Path, out: &Path) -> io::Result<Output> {
         let shown = out.display();
         let cannot = |error: io::Error| {
@@ -41,7 +41,7 @@ impl Output {
                 "cannot write the trees to {shown}: {error}; name a folder in one that is there and that this user may write to"
             ))
         };
-        // Through a link, the folder that it leads to; the link stays.
+        // If `out` is a link, the folder that it leads to is used, and the link stays.
         let out = resolved(out).map_err(cannot)?;
         if out.starts_with(site) || site.starts_with(&out) {
             let site = site.display();
@@ -64,7 +64,7 @@ impl Output {
         if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
             return Err(io::Error::other(format!("{shown}: another `adapt` is at work on it")));
         }
-        // Files in this folder were left by a run that was killed.
+        // Files that are already in the new folder were left by a run that was killed.
         for entry in fs::read_dir(&new)? {
             let path = entry?.path();
             if path.is_dir() && !path.is_symlink() {
@@ -76,12 +76,12 @@ impl Output {
         Ok(Output { out, new, published: false, _lock: lock })
     }
 
-    /// The present trees.
+    /// The path of a file in the present trees.
     pub(crate) fn old(&self, path: &str) -> PathBuf {
         self.out.join(path)
     }
 
-    /// The place of a file in the new trees, with the folders around it.
+    /// The path of a file in the new trees; its parent folders are created.
     pub(crate) fn place(&self, path: &str) -> io::Result<PathBuf> {
         let place = self.new.join(path);
         if let Some(parent) = place.parent() {
@@ -90,11 +90,11 @@ impl Output {
         Ok(place)
     }
 
-    /// Writes a file with the rights of the site's file that it was made `of`, or links it to the same file of the old tree.
-    /// True if it was written.
+    /// Writes a file with the rights of the site's file `of`, or links it to the old tree's file if that is the same. True if
+    /// it was written.
     ///
-    /// A copy beside a file (`page.html.gz`, `photo.png.webp`) is written anew where that file is younger than the old copy:
-    /// servers take such a copy for one of another content.
+    /// If a copy beside a file (`page.html.gz`, `photo.png.webp`) is older than that file it is written anew, because servers
+    /// treat it as outdated.
     pub(crate) fn write(&self, path: &str, bytes: &[u8], of: Option<&Path>) -> io::Result<bool> {
         let (old, place) = (self.old(path), self.place(path)?);
         let of = of.map(|of| fs::metadata(of).map_err(|error| about(of, &error))).transpose()?;
@@ -119,8 +119,8 @@ impl Output {
         Ok(true)
     }
 
-    /// Copies a file of the site with its time, or links it to the file of the old tree with the same size and rights and the
-    /// same time or content: a site that was checked out again has new times. True if it was copied.
+    /// Copies a file of the site with its time, or links it to the old tree's file if size and rights are the same, and time or
+    /// content: if a site was checked out again, its files have new times. True if it was copied.
     pub(crate) fn copy(&self, from: &Path, path: &str) -> io::Result<bool> {
         let (old, place) = (self.old(path), self.place(path)?);
         let of = fs::metadata(from).map_err(|error| about(from, &error))?;
@@ -135,17 +135,17 @@ impl Output {
         }
         fs::copy(from, &place).map_err(|error| about(&place, &error))?;
         let file = File::options().write(true).open(&place);
-        // A file that its owner may not write is copied as such; its time then is now.
+        // If its owner may not write the file, the copy cannot get the file's time and has the present one.
         if let (Ok(file), Ok(modified)) = (file, of.modified()) {
             file.set_modified(modified)?;
         }
         Ok(true)
     }
 
-    /// Puts the new folder in the place of the old.
+    /// Puts the new folder in the old one's place.
     ///
     /// # Errors
-    /// It cannot; the old one is where it was.
+    /// The folder cannot be put there; the old one stays.
     pub(crate) fn publish(mut self) -> io::Result<()> {
         if !self.out.exists() {
             fs::rename(&self.new, &self.out)?;
@@ -154,7 +154,7 @@ impl Output {
         }
         match renameat_with(CWD, &self.new, CWD, &self.out, RenameFlags::EXCHANGE) {
             Ok(()) => {}
-            // A file system without it: there is a moment with neither.
+            // The file system cannot exchange names, so for a moment neither folder has the name.
             Err(Errno::INVAL | Errno::NOSYS) => {
                 let aside = self.new.with_extension("plimsoll-old");
                 fs::rename(&self.out, &aside)?;
@@ -166,12 +166,12 @@ impl Output {
             }
             Err(error) => return Err(error.into()),
         }
-        // The new name now leads to the old trees, which go when this is dropped.
+        // The new name now leads to the old trees, which are removed when this value is dropped.
         Ok(())
     }
 }
 
-/// The path without links, although its last folders may not be there yet.
+/// The path with links followed, also if its last folders do not exist yet.
 fn resolved(path: &Path) -> io::Result<PathBuf> {
     match path.canonicalize() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -201,7 +201,7 @@ fn has_same_content(one: &Path, other: &Path) -> io::Result<bool> {
     }
 }
 
-/// Links the old file to its new place, if it is the same.
+/// If the old file is the same, links it to its new place.
 fn linked(old: &Path, place: &Path, is_same: impl Fn(&Metadata) -> bool) -> bool {
     let found = fs::symlink_metadata(old);
     found.is_ok_and(|found| found.is_file() && is_same(&found)) && fs::hard_link(old, place).is_ok()
@@ -210,7 +210,7 @@ fn linked(old: &Path, place: &Path, is_same: impl Fn(&Metadata) -> bool) -> bool
 impl Drop for Output {
     fn drop(&mut self) {
         if !self.published {
-            // What is left is taken away by the next run.
+            // The next run removes whatever is left.
             let _ = fs::remove_dir_all(&self.new);
         }
     }

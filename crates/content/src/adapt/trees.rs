@@ -1,4 +1,4 @@
-//! One tree: every file of the site as it is at a level, with compressed copies beside its texts.
+//! Writes one tree: every file of the site as it is at a level, with compressed copies beside its texts.
 
 use super::fonts::Fonts;
 use super::image_copies::Images;
@@ -21,14 +21,14 @@ use std::os::unix::fs::symlink;
 /// A compressed copy is written only if it has less than this part of the bytes.
 const WORTH: f64 = 0.95;
 
-/// What became of a file at a level.
+/// What happens to a file at a level.
 enum Outcome {
     Same,
     Changed(Vec<u8>),
     Missing,
 }
 
-/// What every level is written from and to.
+/// The inputs and outputs that are the same for every level.
 pub(super) struct Writer<'a> {
     pub(super) job: &'a Job,
     pub(super) site: &'a Site,
@@ -38,7 +38,7 @@ pub(super) struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// Writes a tree; with it goes how many of its files were not taken from the last run.
+    /// Writes a tree; also returns how many of its files were not taken from the last run.
     pub(super) fn write(&self, level: Level, watch: &dyn Watch) -> io::Result<(TreeEntry, usize)> {
         let decisions = Decisions::new(self.site, &self.job.policy, level, self.job.views.as_ref());
         let paths: Vec<&String> = self.site.tree.files.keys().collect();
@@ -63,10 +63,10 @@ impl Writer<'_> {
         Ok((tree, written_now))
     }
 
-    /// Writes the copies of images that the site does not have; how many were not taken from the last run.
+    /// Writes the copies of images that the site does not have; returns how many were not taken from the last run.
     ///
-    /// The copy for plain screens is in every tree: a page that was loaded at the light level may ask for it when its client
-    /// has come to another level. A lower tree that may have gaps leaves it to the next.
+    /// The copy for plain screens is in every tree, because a page that was loaded at the light level may request it after its
+    /// client has moved to another level. If a lower tree may lack files, it leaves the copy to the next.
     fn copies(&self, level: Level, tree: &mut TreeEntry) -> io::Result<usize> {
         let Writer { job, site, images, output, .. } = *self;
         let own = images.files.get(&level);
@@ -91,18 +91,19 @@ impl Writer<'_> {
         Ok(written)
     }
 
-    /// Writes a file: its bytes, and whether it was not taken from the last run; `None` if the tree does not have it.
+    /// Writes a file. Returns its bytes, and whether it was not taken from the last run; `None` if the tree does not have the
+    /// file.
     fn file(&self, decisions: &Decisions<'_>, path: &str) -> io::Result<Option<(u64, bool)>> {
         let Writer { job, site, output, .. } = *self;
         let (level, place) = (decisions.level, format!("{}/{path}", decisions.level));
         let (file, snapshot) = (site.tree.root.join(path), site.tree.snapshots.get(path));
-        // What was fetched is what anyone may fetch.
+        // A fetched page may be read by anyone, so it gets the default rights.
         let of = snapshot.is_none().then_some(file.as_path());
         let outcome = if level == Level::Full { Outcome::Same } else { self.outcome(decisions, path)? };
         let done = match (&outcome, snapshot) {
             (Outcome::Missing, _) => return Ok(None),
             (Outcome::Changed(bytes), _) => (bytes.len() as u64, output.write(&place, bytes, of)?),
-            // At full the page is made anew for every request; a file at its path stands for its program.
+            // At full a program makes the page for every request; a file with its path is the program.
             (Outcome::Same, Some(_)) if level == Level::Full && !file.is_file() => return Ok(None),
             (Outcome::Same, Some(bytes)) if level != Level::Full => {
                 (site.bytes(path), output.write(&place, bytes, of)?)
@@ -125,7 +126,7 @@ impl Writer<'_> {
         Ok(Some(done))
     }
 
-    /// What becomes of a file at a level below full.
+    /// What happens to a file at a level below full.
     fn outcome(&self, decisions: &Decisions<'_>, path: &str) -> io::Result<Outcome> {
         let Writer { images, fonts, .. } = *self;
         let tree = &decisions.site.tree;
@@ -148,8 +149,8 @@ impl Writer<'_> {
         Ok(changed.map_or(Outcome::Same, Outcome::Changed))
     }
 
-    /// What becomes of a copy that the site has compressed: if the file itself changes, a gzip copy is made again and any other
-    /// one is left out.
+    /// What happens to a compressed copy that the site itself has: if the original file changes, a gzip copy is made again, and
+    /// any other copy is left out.
     fn stale(&self, decisions: &Decisions<'_>, path: &str) -> io::Result<Outcome> {
         let original =
             path.rsplit_once('.').filter(|(stem, _)| decisions.site.tree.files.contains_key(*stem));
@@ -162,20 +163,21 @@ impl Writer<'_> {
     }
 }
 
-/// An image as it is at a level. Pages of the text level show none; their images are those of the next level that has any.
+/// The image as it is at a level. Pages of the text level show no images; its tree has the images of the next level that has
+/// any.
 fn image<'a>(level: Level, path: &str, images: &'a Images) -> Option<&'a Vec<u8>> {
     let mut levels =
         [Level::Lean, Level::Light].into_iter().filter(|one| level == *one || level == Level::Text);
     levels.find_map(|level| images.files.get(&level)?.get(path))
 }
 
-/// A text compressed, unless that makes it hardly smaller.
+/// The compressed text, unless it is hardly smaller.
 pub(crate) fn worth_compressing(bytes: &[u8]) -> io::Result<Option<Vec<u8>>> {
     let packed = compressed(bytes)?;
     Ok(((packed.len() as f64) < WORTH * bytes.len() as f64).then_some(packed))
 }
 
-/// Compressed without a name or a time, so that the same bytes always make the same file.
+/// The gzip data has neither name nor time, so that the same bytes always make the same file.
 fn compressed(bytes: &[u8]) -> io::Result<Vec<u8>> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
     encoder.write_all(bytes)?;

@@ -1,15 +1,15 @@
-//! Web fonts with the glyphs that the site shows, and no others.
+//! Reduces web fonts to the glyphs that the site shows.
 //!
 //! ```text
 //! pages, scripts, sheets -> characters that can be shown (used) -> each font: unpacked, subset, packed, compared
 //! ```
 //!
-//! skera, the subsetter of Google's Fontations, keeps what a text of these characters can reach: components, ligatures,
-//! kerning and every feature of the layout. WOFF2 is read by wuff and written by ttf2woff2. A font is used only if it still
-//! has every one of the characters that it had, with the same widths, and is smaller.
+//! skera, the subsetter of Google's Fontations, keeps whatever a text of these characters can use: components, ligatures,
+//! kerning and every layout feature. wuff reads WOFF2 and ttf2woff2 writes it. The reduced font is used only if it has every
+//! wanted character that the original had, with the same widths, and is smaller.
 //!
-//! Left as they are: outlines of PostScript (`CFF`) and pictures for glyphs, which skera does not reduce; WOFF 1, which
-//! nothing here writes and which browsers of today load only where there is no WOFF2.
+//! These stay as they are: PostScript outlines (`CFF`) and pictures as glyphs, which skera does not reduce; and WOFF 1, which
+//! cannot be written here, and which today's browsers load only if there is no WOFF2.
 
 pub(crate) mod used;
 
@@ -26,40 +26,40 @@ use ttf2woff2::BrotliQuality;
 /// Characters that a font keeps if it has them.
 pub(crate) type Characters = BTreeSet<char>;
 
-/// A font is written again only if it has less than this part of the bytes then.
+/// A reduced font is used only if it has less than this part of the original's bytes.
 const WORTH: f64 = 0.95;
-/// A larger font is not unpacked (byte): a few bytes of WOFF2 could ask for any memory.
+/// A font that is larger when unpacked (bytes) is refused, because a few bytes of WOFF2 could claim any amount of memory.
 const LARGEST: usize = 64 << 20;
-/// Tables that skera reduces or copies, and those that no browser reads. A font with another one stays as it is.
+/// The tables that skera reduces or copies, and those that no browser reads. If a font has any other table it stays as it is.
 const KNOWN: [&[u8; 4]; 41] = [
     b"BASE", b"COLR", b"CPAL", b"GDEF", b"GPOS", b"GSUB", b"HVAR", b"MVAR", b"OS/2", b"STAT", b"VDMX",
     b"VVAR", b"avar", b"cmap", b"cvar", b"cvt ", b"fpgm", b"fvar", b"gasp", b"glyf", b"gvar", b"hdmx",
     b"head", b"hhea", b"hmtx", b"loca", b"maxp", b"name", b"post", b"prep", b"vhea", b"vmtx", b"DSIG",
     b"FFTM", b"GRID", b"JSTF", b"LTSH", b"PCLT", b"kern", b"meta", b"ttfa",
 ];
-/// Those of them that go.
+/// The known tables that are dropped.
 const DROPPED: [&[u8; 4]; 8] = [b"DSIG", b"FFTM", b"GRID", b"JSTF", b"LTSH", b"PCLT", b"meta", b"ttfa"];
 
-/// Whether the name is that of a font which can be reduced.
+/// Whether a file of this name may be a font that can be reduced.
 pub(crate) fn is_reducible(path: &str) -> bool {
     ends_with(path, &["woff2", "ttf", "otf"])
 }
 
-/// How a font is packed.
+/// The container of a font.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Container {
-    /// Tables as they are: `.ttf`.
+    /// The tables without compression: `.ttf` or `.otf`.
     Bare,
     /// A font file in the format WOFF2.
     Woff2,
 }
 
-/// The font with the glyphs of `characters` alone, in its container; `None` if it stays as it is.
+/// The font with only the glyphs of `characters`, in the same container; `None` if it stays as it is.
 ///
 /// # Errors
-/// It cannot be read.
+/// The font cannot be read.
 pub(crate) fn reduced(bytes: &[u8], characters: &Characters) -> Result<Option<Vec<u8>>, String> {
-    // The libraries meet files that nobody has looked at: a panic in them is a font that stays as it is.
+    // The libraries may meet any file, so if one panics the font stays as it is.
     let done = catch_unwind(AssertUnwindSafe(|| reduced_or_failed(bytes, characters)));
     done.unwrap_or_else(|_| Err("a font that cannot be reduced".to_owned()))
 }
@@ -78,10 +78,10 @@ fn reduced_or_failed(bytes: &[u8], characters: &Characters) -> Result<Option<Vec
         return Ok(None);
     }
     let cmap = font.cmap().map_err(broken)?;
-    // The first glyph stands for what a font has not.
+    // The first glyph is shown for characters that a font lacks.
     let is_there = |one: &u32| cmap.map_codepoint(*one).is_some_and(|glyph| glyph != GlyphId::NOTDEF);
     let wanted: Vec<u32> = characters.iter().map(|one| u32::from(*one)).filter(is_there).collect();
-    // No page shows a character of it, so no browser loads it.
+    // If no page shows a character of the font, no browser loads it.
     if wanted.is_empty() {
         return Ok(None);
     }
@@ -96,7 +96,7 @@ fn reduced_or_failed(bytes: &[u8], characters: &Characters) -> Result<Option<Vec
     Ok(((written.len() as f64) < WORTH * bytes.len() as f64).then_some(written))
 }
 
-/// What is kept: the characters, and all that layout makes of them.
+/// The subset to keep: the characters, and everything that layout makes of them.
 fn plan(font: &FontRef<'_>, wanted: &[u32]) -> Plan {
     let every = || {
         let mut all = IntSet::<Tag>::empty();
@@ -109,13 +109,13 @@ fn plan(font: &FontRef<'_>, wanted: &[u32]) -> Plan {
         &IntSet::<GlyphId>::empty(),
         &wanted.iter().copied().collect(),
         font,
-        // A character that the font lacks is shown as it was, and `unicode-range` of sheets stays true.
+        // The glyph for missing characters stays, and the `unicode-range` of sheets stays true.
         SubsetFlags::SUBSET_FLAGS_NOTDEF_OUTLINE | SubsetFlags::SUBSET_FLAGS_NO_PRUNE_UNICODE_RANGES,
         &DROPPED.iter().map(|tag| Tag::new(tag)).collect(),
         &every(),
         &every(),
         &names,
-        // English: names are shown to nobody.
+        // Only English names are kept, because readers never see them.
         &[0x409_u16].into_iter().collect(),
     )
 }
@@ -137,7 +137,7 @@ fn is_like(font: &FontRef<'_>, subset: &[u8], wanted: &[u32]) -> bool {
     alike().unwrap_or(false)
 }
 
-/// The tables of a WOFF2.
+/// Unpacks the tables of a WOFF2.
 fn unpacked(bytes: &[u8]) -> Result<Vec<u8>, String> {
     let mut decompress = |bytes: &[u8], size: usize| -> Result<Vec<u8>, Box<dyn std::error::Error>> {
         if size > LARGEST {
@@ -151,7 +151,7 @@ fn unpacked(bytes: &[u8]) -> Result<Vec<u8>, String> {
         .map_err(|_| "a font that cannot be unpacked".to_owned())
 }
 
-/// A WOFF2 of these tables. They are not transformed: that saves little more, and is where decoders differ.
+/// Packs tables as WOFF2. They are not transformed, because that saves little more and is where decoders differ.
 fn packed(tables: &[u8]) -> Result<Vec<u8>, String> {
     ttf2woff2::encode(tables, BrotliQuality::default())
         .map_err(|error| format!("a font that cannot be packed: {error}"))

@@ -1,11 +1,11 @@
 //! The characters that a site can show.
 //!
-//! Those of its pages, scripts, templates and other texts, in either case; ASCII and what browsers add by themselves, such as
-//! an ellipsis; and what sheets put before elements of classes that a page or a script names. A sheet of icons has a rule for
-//! each of its thousand signs, and pages name the classes of a few.
+//! These are the characters in its pages, scripts, templates and other texts, in upper and lower case; ASCII and the characters
+//! that browsers add, such as an ellipsis; and the characters that sheets put before elements of classes that a page or a
+//! script names. A sheet of icons has a rule for each of a thousand signs, and pages name the classes of a few.
 //!
-//! A class that a script puts together is known by its beginning: `"fa-" + name` names all that begin so. Characters that
-//! come from elsewhere, such as what visitors write, are shown in the next font of the list where they are not among these.
+//! If a script composes a class name, only its beginning is known: `"fa-" + name` counts as all names that begin so. Characters
+//! from elsewhere, such as visitors' texts, are shown in the next font of the list if they are not among these.
 
 use super::Characters;
 use crate::parallel::{self, Watch};
@@ -17,33 +17,33 @@ use crate::text::markup;
 use std::collections::BTreeSet;
 use std::io;
 
-/// Blanks, dashes, quotes, bullets and the ellipsis: browsers put them where the page has none.
+/// Blanks, dashes, quotes, bullets and the ellipsis, which browsers may show although the page does not have them.
 const ALWAYS: &str =
     "\u{a0}\u{ad}\u{ab}\u{bb}\u{2010}\u{2013}\u{2014}\u{2018}\u{2019}\u{201c}\u{201d}\u{2022}\u{2026}";
 
-/// Endings of files that programs make pages of, where such lie in the site's folder.
+/// The endings of template files, from which programs make pages.
 const TEMPLATES: [&str; 22] = [
     "asp", "aspx", "cfm", "cgi", "cshtml", "ejs", "erb", "hbs", "inc", "j2", "jinja", "jsp", "liquid", "md",
     "mustache", "njk", "php", "phtml", "pl", "py", "tpl", "twig",
 ];
 
-/// What one file has.
+/// The characters and words found in one file.
 #[derive(Default)]
 struct Part {
     characters: Characters,
-    /// Words that can be classes.
+    /// Words that may be class names.
     words: BTreeSet<String>,
-    /// What sheets put in, with the selectors of its rule.
+    /// The texts that sheets put into pages, with the selectors of their rules.
     put_in: Vec<(String, String)>,
 }
 
 /// The characters that the site can show.
 ///
 /// # Errors
-/// A file cannot be read, or the user does not want to wait any longer.
+/// A file cannot be read, or the user stopped the run.
 pub(crate) fn used(site: &Site, watch: &dyn Watch) -> io::Result<Characters> {
     let files = &site.tree.files;
-    // An image has no fonts of its page, and fonts of old are SVG with every one of their signs.
+    // An image does not use its page's fonts, and old SVG fonts contain every one of their signs, so SVG files are not read.
     let is_read =
         |path: &str, kind: Kind| (kind.is_text(path) && !Kind::is_svg(path)) || ends_with(path, &TEMPLATES);
     let texts = files.iter().filter(|(path, file)| is_read(path, file.kind));
@@ -84,7 +84,7 @@ fn take_words(text: &str, part: &mut Part) {
 
 fn shown(part: Part) -> Characters {
     let Part { mut characters, words, put_in } = part;
-    // A word that ends so is completed by a script.
+    // A word with such an ending is completed by a script.
     let begun: Vec<&String> =
         words.iter().filter(|word| word.len() > 1 && word.ends_with(['-', '_'])).collect();
     let is_named = |class: &str| words.contains(class) || begun.iter().any(|begin| class.starts_with(*begin));
@@ -94,16 +94,16 @@ fn shown(part: Part) -> Characters {
         }
     }
     characters.extend(ALWAYS.chars().chain(' '..='~'));
-    // `text-transform`, and small capitals.
+    // `text-transform` and small capitals change the case of letters.
     let cases = characters.iter().flat_map(|one| one.to_uppercase().chain(one.to_lowercase()));
     let cases: Vec<char> = cases.collect();
     characters.extend(cases);
-    // Bounds of ranges in scripts: no font shows them, though some say that they do.
+    // Scripts use these as bounds of ranges. No font shows them, although some claim to.
     characters.retain(|one| !one.is_control() && u32::from(*one) & 0xfffe != 0xfffe);
     characters
 }
 
-/// Whether an element can have all classes of the selector. What excludes a class, or writes it with a backslash, can.
+/// Whether an element may have all classes of the selector. If the selector excludes a class, or has a backslash, it may.
 fn can_match(selector: &str, is_named: impl Fn(&str) -> bool) -> bool {
     let is_open = selector.contains(":not(") || selector.contains('\\');
     let mut classes = selector.split('.').skip(1).map(|rest| {
@@ -114,7 +114,7 @@ fn can_match(selector: &str, is_named: impl Fn(&str) -> bool) -> bool {
     is_open || classes.all(|class| class.is_empty() || is_named(class))
 }
 
-/// Characters that scripts and sheets write by number: `\u2665`, `\u{2665}`, `\xe9`, `\2665`.
+/// Characters that scripts and sheets write as numbers: `\u2665`, `\u{2665}`, `\xe9`, `\2665`.
 fn escaped(text: &str) -> impl Iterator<Item = char> + '_ {
     let mut high = None;
     text.split('\\').skip(1).filter_map(move |rest| {
@@ -124,7 +124,7 @@ fn escaped(text: &str) -> impl Iterator<Item = char> + '_ {
         };
         let length = digits.bytes().take(most).take_while(u8::is_ascii_hexdigit).count();
         let code = u32::from_str_radix(&digits[..length], 16).ok()?;
-        // The two halves of a character beyond the first plane (UTF-16).
+        // Two numbers are the halves of a character beyond the first plane (UTF-16).
         match (code, high.take()) {
             (0xd800..0xdc00, _) => high = Some(code),
             (0xdc00..0xe000, Some(first)) => {

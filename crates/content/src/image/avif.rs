@@ -1,9 +1,9 @@
-//! AVIF: read and written again by libavif's own programs, `avifdec` and `avifenc`, where the user asks for it.
+//! AVIF: read and written by libavif's own programs, `avifdec` and `avifenc`, if the user asks for it.
 //!
-//! Why not a library: there is no safe one in Rust to read AV1, and the encoder is larger than all that is here
-//! (decision 2). A program costs a process for each try, which next to AV1 is little. Between the two programs the
-//! picture is a PNG, which carries the colour profile; a colour space without profile is given as an option. What a PNG
-//! would lose is left alone: pictures that move, that their container turns or crops, and those of high dynamic range.
+//! No library is used: there is no safe one in Rust that reads AV1, and the encoder is larger than all of this crate (decision
+//! 2). A program costs a process for each try, which is little compared with AV1. Between the two programs the picture is a
+//! PNG, which carries the colour profile; a colour space without a profile is passed as an option. Pictures for which a PNG
+//! would lose something are not reduced: those that move, that their container turns or crops, and those of high dynamic range.
 
 use super::raster::Raster;
 use super::search::Ladder;
@@ -18,9 +18,9 @@ use tempfile::TempDir;
 
 const DECODER: &str = "avifdec";
 const ENCODER: &str = "avifenc";
-/// Quantizers that are tried, from coarse to fine: 63 is the coarsest, 0 without loss.
+/// The quantizers that are tried, from coarse to fine; 63 is the coarsest, 0 is lossless.
 const QUANTIZER: std::ops::RangeInclusive<usize> = 8..=58;
-/// A faster setting writes worse files, a slower one hardly better files.
+/// A faster setting gives worse files, and a slower one hardly better files.
 const SPEED: &str = "8";
 /// Transfer characteristics of high dynamic range (ITU-T H.273, table 3).
 const HIGH_RANGE: [u16; 2] = [16, 18];
@@ -35,13 +35,13 @@ fn boxes<'a>(bytes: &'a [u8], name: &'static [u8]) -> impl Iterator<Item = &'a [
         .map(move |(at, _)| &head[at + name.len()..])
 }
 
-/// Colour primaries, transfer characteristics, matrix (ITU-T H.273), if the file says them.
+/// Colour primaries, transfer characteristics, matrix (ITU-T H.273), if the file has them.
 fn colour(bytes: &[u8]) -> Option<[u16; 3]> {
     let from = boxes(bytes, b"colrnclx").next()?.first_chunk::<6>()?;
     Some([0, 2, 4].map(|at| u16::from_be_bytes([from[at], from[at + 1]])))
 }
 
-/// Checks that the programs are there.
+/// Checks that the programs are installed.
 ///
 /// # Errors
 /// How to install them.
@@ -62,7 +62,7 @@ fn run(command: &mut Command) -> Result<(), String> {
     Err(said.lines().last().unwrap_or("it failed").trim().to_owned())
 }
 
-/// A folder for the files between the programs, gone with the value.
+/// A folder for the files between the programs, removed with the value.
 struct Bench(TempDir);
 
 impl Bench {
@@ -102,7 +102,7 @@ fn read(path: &Path) -> Result<Raster, String> {
     png::read(&fs::read(path).map_err(|error| error.to_string())?)
 }
 
-/// The qualities of one AVIF image.
+/// The ladder of qualities of an AVIF image.
 ///
 /// # Errors
 /// The image cannot be read, or is of a kind that is not reduced.

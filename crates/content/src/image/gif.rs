@@ -1,7 +1,7 @@
-//! GIF: read, and written with fewer colours or frames.
+//! GIF: read, and written again with fewer colours or frames.
 //!
-//! Frames are put on their canvas as a viewer does it (GIF89a, 23), so that some of them can be left out; what is
-//! written shows each kept frame for as long as those that it stands for.
+//! Frames are composed on their canvas as a viewer does it (GIF89a, 23), so that some can be left out; each kept frame is shown
+//! for as long as the frames that it replaces.
 
 use super::palette::Histogram;
 use super::png::COLORS;
@@ -14,7 +14,7 @@ use gif::{ColorOutput, DecodeOptions, DisposalMethod, Encoder, Frame, Repeat};
 /// One picture of a GIF, as a viewer shows it.
 struct Shown {
     raster: Raster,
-    /// How long it is shown (1/100 s).
+    /// How long the picture is shown (1/100 s).
     delay: u16,
 }
 
@@ -48,7 +48,7 @@ fn read(bytes: &[u8]) -> Result<Gif, String> {
     Ok(Gif { frames, repeat: decoder.repeat() })
 }
 
-/// The picture of a GIF that does not move; `None` if it moves.
+/// The picture of a GIF with a single frame; `None` if the GIF moves.
 pub(super) fn still(bytes: &[u8]) -> Result<Option<Raster>, String> {
     let mut frames = read(bytes)?.frames;
     Ok((frames.len() == 1).then(|| frames.swap_remove(0).raster))
@@ -65,12 +65,12 @@ fn draw(canvas: &mut Raster, frame: &Frame<'_>, mix: impl Fn([u8; 4], [u8; 4]) -
     }
 }
 
-/// The steps of a moving image that may lose frames: it keeps every n-th one (0: the first alone) and at most this number of
-/// colours, which grows, since similarity is that of the frames that are kept.
+/// The steps of a moving image that may lose frames: each keeps every n-th frame (0: only the first) and at most this number of
+/// colours. The colours grow from step to step, because similarity is measured only on the frames that are kept.
 const FEWER: [(usize, usize); 7] = [(0, 32), (0, 64), (8, 64), (4, 64), (2, 64), (2, 128), (1, 128)];
 
-/// The colours of a moving image, and its frames where some of them `may_go`. The least similar of the frames that are
-/// written counts.
+/// The ladder of a moving image, by its colours and, if frames `may_go`, by its frames. Its similarity is that of the least
+/// similar frame written.
 ///
 /// # Errors
 /// The image cannot be read.
@@ -85,7 +85,7 @@ pub(super) fn ladder(bytes: &[u8], may_go: bool) -> Result<Ladder, String> {
         }),
         similarity: Box::new(move |written| {
             let Ok(written) = read(written) else { return 0.0 };
-            // The number of frames says which were kept, since of two frames or more it was every second, fourth or eighth.
+            // The number of frames shows which were kept: of two or more frames, every second, fourth or eighth.
             let every = originals.len().div_ceil(written.frames.len()).next_power_of_two();
             let kept = originals.iter().step_by(every).zip(&written.frames);
             kept.map(|(original, shown)| original.similarity(&shown.raster)).fold(1.0, f64::min)
@@ -93,7 +93,7 @@ pub(super) fn ladder(bytes: &[u8], may_go: bool) -> Result<Ladder, String> {
     })
 }
 
-/// The colours of a picture that does not move.
+/// The ladder of colours of a picture that does not move.
 pub(super) fn still_ladder(raster: &Raster) -> Ladder {
     let original = Original::of(raster);
     let gif = Gif { frames: vec![Shown { raster: raster.clone(), delay: 0 }], repeat: Repeat::Infinite };
@@ -116,7 +116,8 @@ fn write(gif: &Gif, every: usize, colors: usize) -> Result<Vec<u8>, gif::Encodin
             .collect(),
     };
     let first = kept[0].0;
-    // A pixel of a GIF is opaque or transparent. Frames after the first use the transparent colour for pixels that stay.
+    // A GIF's pixel is either opaque or transparent. After the first frame, the transparent colour marks pixels that do not
+    // change.
     let opaque: Vec<Vec<u8>> = kept.iter().map(|(raster, _)| hardened(&raster.samples)).collect();
     let moves = kept.len() > 1;
     let histogram = Histogram::of(opaque.iter().map(Vec::as_slice));
@@ -131,7 +132,7 @@ fn write(gif: &Gif, every: usize, colors: usize) -> Result<Vec<u8>, gif::Encodin
         }
         None => None,
     };
-    // Through a transparent pixel of a later frame the frame before would show, so such frames begin on an empty canvas.
+    // Through a transparent pixel of a later frame the earlier frame would show, so such frames begin on an empty canvas.
     let shows_through = moves && opaque.iter().any(|samples| samples.as_chunks::<4>().0.contains(&[0; 4]));
     let mut written = Vec::new();
     let mut encoder = Encoder::new(&mut written, first.width as u16, first.height as u16, &table)?;
@@ -165,7 +166,7 @@ fn write(gif: &Gif, every: usize, colors: usize) -> Result<Vec<u8>, gif::Encodin
     Ok(written)
 }
 
-/// The pixels made wholly opaque or wholly transparent.
+/// The pixels, each made wholly opaque or wholly transparent.
 fn hardened(samples: &[u8]) -> Vec<u8> {
     let harden = |pixel: &[u8; 4]| if pixel[3] < 128 { [0; 4] } else { [pixel[0], pixel[1], pixel[2], 255] };
     samples.as_chunks::<4>().0.iter().flat_map(harden).collect()

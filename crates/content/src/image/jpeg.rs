@@ -1,4 +1,4 @@
-//! JPEG: read, written again with less quality.
+//! JPEG: read, and written again in a lower quality.
 
 use super::metadata::Metadata;
 use super::qualities::{Codec, Picture};
@@ -25,15 +25,15 @@ pub(super) fn read(bytes: &[u8]) -> Result<Picture, String> {
     Ok(Picture { raster: Raster { width, height, channels, samples }, metadata })
 }
 
-/// The orientation that the head of an image says, if it is not the usual one.
+/// The orientation in the head of an image, if it is not the usual one.
 pub(super) fn orientation(head: &[u8]) -> Option<u8> {
     let mut decoder = Decoder::new(head);
     decoder.read_info().ok()?;
     Metadata::of(decoder.exif_data(), None).orientation
 }
 
-/// Whether the end of the image is there; a decoder may fill what is missing with gray. After the start of the scan, only
-/// the end has the marker that is looked for.
+/// Whether the image ends properly, because a decoder may fill missing parts with gray. After the start of the scan, the marker
+/// that is searched for occurs only at the end.
 fn is_complete(bytes: &[u8]) -> bool {
     let mut at = 2;
     while let Some(&[0xff, marker, high, low]) = bytes.get(at..at + 4) {
@@ -61,8 +61,8 @@ fn write(raster: &Raster, quality: usize, metadata: &Metadata) -> Option<Vec<u8>
     Some(written)
 }
 
-/// A gray or coloured raster as the encoder reads it. `Encoder::encode` would have the whole encoder compiled once for each
-/// of its own nine types of images.
+/// A gray or coloured raster in the form that the encoder reads. `Encoder::encode` would compile the whole encoder once for
+/// each of its own nine types of images.
 struct Rows<'a> {
     raster: &'a Raster,
     width: u16,

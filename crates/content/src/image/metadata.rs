@@ -1,16 +1,16 @@
-//! What a viewer needs of a photo's metadata, and no more: the orientation, and a colour profile other than sRGB. Camera,
-//! place and preview are not kept.
+//! The part of a photo's metadata that a viewer needs: the orientation, and a colour profile other than sRGB. Camera, place and
+//! preview are dropped.
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Metadata {
-    /// The Exif orientation, where it is not the usual one.
+    /// The Exif orientation, if it is not the usual one.
     pub(super) orientation: Option<u8>,
-    /// The colour profile, where it is not sRGB's.
+    /// The colour profile, if it is not sRGB's.
     pub(super) profile: Option<Vec<u8>>,
 }
 
 impl Metadata {
-    /// Metadata out of the Exif block (a TIFF file) and the colour profile of an image.
+    /// The metadata from the Exif block (a TIFF file) and the colour profile of an image.
     pub(super) fn of(exif: Option<&[u8]>, profile: Option<Vec<u8>>) -> Metadata {
         Metadata {
             orientation: exif.and_then(orientation),
@@ -18,13 +18,13 @@ impl Metadata {
         }
     }
 
-    /// An Exif block that says the orientation alone.
+    /// An Exif block with only the orientation.
     pub(super) fn exif(&self) -> Option<Vec<u8>> {
         self.orientation.map(exif_of)
     }
 }
 
-/// The orientation's value where it is not the usual one (Exif 2.32, 4.6.4, tag 0x0112).
+/// The orientation's value, if it is not the usual one (Exif 2.32, 4.6.4, tag 0x0112).
 fn orientation(exif: &[u8]) -> Option<u8> {
     let little = exif.starts_with(b"II");
     let short = |at: usize| {
@@ -39,7 +39,7 @@ fn orientation(exif: &[u8]) -> Option<u8> {
     (2..=8).contains(&value).then_some(value)
 }
 
-/// What profiles of sRGB call themselves. Others mention it, such as one of wider colours with sRGB's curve.
+/// The names of sRGB profiles. Other profiles mention sRGB in their names too, such as one of wider colours with sRGB's curve.
 const SRGB: [&str; 9] = [
     "sRGB",
     "sRGB IEC61966-2.1",
@@ -52,7 +52,7 @@ const SRGB: [&str; 9] = [
     "sRGB Color Space Profile",
 ];
 
-/// Whether the profile says what viewers assume without one: its name is one of sRGB's.
+/// Whether the profile only states what viewers assume without one: its name is one of sRGB's.
 fn is_srgb(profile: &[u8]) -> bool {
     space(profile) == Some(b"RGB ") && description(profile).is_some_and(|name| SRGB.contains(&name.trim()))
 }
@@ -70,7 +70,7 @@ fn space(profile: &[u8]) -> Option<&[u8]> {
 fn description(profile: &[u8]) -> Option<String> {
     let word =
         |at: usize| Some(u32::from_be_bytes(profile.get(at..at.checked_add(4)?)?.try_into().ok()?) as usize);
-    // Damaged profiles claim any number of tags.
+    // A damaged profile may claim any number of tags, so the number is bounded.
     let tags = (0..word(128)?.min(100)).map(|number| 132 + 12 * number);
     let tag = tags.take_while(|at| *at < profile.len()).find(|at| profile[*at..].starts_with(b"desc"))?;
     let tag = profile.get(word(tag + 4)?..)?;

@@ -1,13 +1,12 @@
-//! Images written again in fewer bytes under the same name: in the same format or, a photograph that came as PNG or GIF, as
-//! JPEG or WebP; and as a WebP beside it, which a server sends to clients that take it.
+//! Images written again in fewer bytes under the same name: in the same format or, if a photograph came as PNG or GIF, as JPEG
+//! or WebP. A WebP may be written beside the image, which a server sends to clients that accept it.
 //!
-//! Comes in: the bytes of an image, and how far it is to be reduced. Goes out: fewer bytes with their measured similarity,
-//! or nothing if nothing smaller is similar enough.
+//! Input: the bytes of an image, and how far it is to be reduced. Output: fewer bytes with their measured similarity, or
+//! nothing if nothing smaller is similar enough.
 //!
-//! At the light level an image gets as few bytes as the bound on similarity allows. The paper's policy, at the lean level:
-//! an image above a limit is reduced by a factor in bytes (CA 3.3: 32 KB, 8). Here it is the best quality that fits,
-//! found by search and measured ([`similarity`]); where that is less similar than the floor allows, the factor gives
-//! way, not the picture.
+//! At the light level an image gets as few bytes as the bound on similarity allows. The lean level follows the paper's policy:
+//! an image above a limit is reduced by a factor in bytes (CA 3.3: 32 KB, 8). The best quality that fits is found by search and
+//! measured ([`similarity`]). If it is less similar than the bound allows, the image gets more bytes than the factor allows.
 
 mod avif;
 mod gif;
@@ -29,17 +28,17 @@ pub(crate) use search::Found;
 use search::{Ladder, Wanted, best};
 use std::sync::{Mutex, PoisonError};
 
-/// The most pixels, all frames together, that are taken into memory: those of a camera's picture. Each takes up to 26 bytes,
-/// since the image, what is written and what is compared are there at once.
+/// The most pixels of an image, all frames together, that are taken into memory: as many as a camera's picture has. Each pixel
+/// takes up to 26 bytes, because the original, the written file and the compared pictures are in memory at once.
 const MOST_PIXELS: usize = 25_000_000;
-/// Images with more pixels than this are reduced one at a time, so that memory does not grow with the processors.
+/// Images with more pixels than this are reduced one at a time, so that memory does not grow with the number of processors.
 const LARGE: usize = 4_000_000;
 static ONE_LARGE: Mutex<()> = Mutex::new(());
 /// A written file is kept only if it has less than this part of the original bytes.
 const WORTH: f64 = 0.95;
 const UNKNOWN: &str = "not a JPEG, PNG, GIF, WebP or AVIF";
 
-/// The format of an image by its first bytes, since a name may lie.
+/// The format of an image by its first bytes, because the file's name may be wrong.
 fn format(bytes: &[u8]) -> Option<ImageType> {
     let format = imagesize::image_type(bytes).ok()?;
     (!matches!(format, ImageType::Heif(compression) if compression != Compression::Av1)).then_some(format)
@@ -51,7 +50,7 @@ pub(crate) fn dimensions(bytes: &[u8]) -> Option<(usize, usize)> {
     Some((size.width, size.height))
 }
 
-/// Whether the head of a JPEG or PNG says that viewers turn it on its side.
+/// Whether viewers turn the JPEG or PNG on its side, according to its head.
 pub(crate) fn is_turned(head: &[u8]) -> bool {
     let orientation = match format(head) {
         Some(ImageType::Jpeg) => jpeg::orientation(head),
@@ -64,41 +63,41 @@ pub(crate) fn is_turned(head: &[u8]) -> bool {
 /// How an image is to be reduced.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Reduction {
-    /// The factor by which bytes are reduced; `None` for as few bytes as are similar enough. With a factor a GIF that moves
-    /// may lose frames.
+    /// The factor by which bytes are reduced; `None`: as few bytes as are similar enough. With a factor, a moving GIF may lose
+    /// frames.
     pub(crate) factor: Option<f64>,
-    /// The least similarity to the original, at the size that it gets.
+    /// The least similarity to the original, at the written size.
     pub(crate) similarity: f64,
-    /// Beyond this similarity no byte is spent, although the factor would leave some.
+    /// Once this similarity is reached no further byte is spent, although the factor would allow it.
     pub(crate) enough: f64,
-    /// Width and height that it gets, if not its own.
+    /// The width and height to write, if not the original's.
     pub(crate) size: Option<(usize, usize)>,
-    /// Whether a PNG or GIF may become a JPEG or WebP under its name.
+    /// Whether a PNG or GIF may be written as a JPEG or WebP under its name.
     pub(crate) any_format: bool,
-    /// Whether a WebP is written beside it.
+    /// Whether a WebP is written beside the image.
     pub(crate) variant: bool,
 }
 
-/// What was written of an image; `None` where nothing smaller is similar enough.
+/// The files written for an image; `None` if nothing smaller is similar enough.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Copies {
-    /// Under its name.
+    /// The file under the image's name.
     pub(crate) named: Option<Found>,
-    /// The WebP beside it.
+    /// The WebP beside the image.
     pub(crate) variant: Option<Found>,
 }
 
-/// An image that was read, to be written again.
+/// An image that was read in order to be written again.
 enum Read {
     Still(ImageType, Picture),
-    /// A GIF that moves, or an AVIF: ladders of their own, in their own size.
+    /// A moving GIF or an AVIF, which have ladders and a size of their own.
     Other(Ladder),
 }
 
-/// The image in fewer bytes.
+/// Writes the image in fewer bytes.
 ///
 /// # Errors
-/// What is wrong with it: it is broken, or of a kind that is not reduced.
+/// What is wrong with the image: it is broken, or of a kind that is not reduced.
 pub(crate) fn reduced(bytes: &[u8], reduction: Reduction) -> Result<Copies, String> {
     let Reduction { factor, similarity, enough, size, any_format, variant } = reduction;
     let most = factor.map_or(0, |factor| (bytes.len() as f64 / factor) as usize);
@@ -124,7 +123,7 @@ pub(crate) fn reduced(bytes: &[u8], reduction: Reduction) -> Result<Copies, Stri
     Ok(Copies { named, variant: variant.filter(worth(than)) })
 }
 
-/// `frames_may_go`: those of a GIF that moves.
+/// Reads an image. `frames_may_go` says whether a moving GIF may lose frames.
 fn read(bytes: &[u8], format: ImageType, frames_may_go: bool) -> Result<Read, String> {
     let plain = |raster| Picture { raster, metadata: Metadata::default() };
     Ok(match format {
@@ -140,8 +139,8 @@ fn read(bytes: &[u8], format: ImageType, frames_may_go: bool) -> Result<Read, St
     })
 }
 
-/// The ways to write a picture under its name: in its own format; and a PNG or GIF as a JPEG or, where something shows
-/// through, a WebP. Palettes keep drawings better and photographs worse; the search finds out which of the two it is.
+/// The ways to write a picture under its name: in its own format; and for a PNG or GIF, as a JPEG or, if it has transparent
+/// pixels, as a WebP. Palettes keep drawings better and photographs worse; the search finds out which the picture is.
 fn ladders(format: ImageType, picture: &Picture, any_format: bool) -> Vec<Ladder> {
     let own = match format {
         ImageType::Jpeg => jpeg::CODEC.ladder(picture),
@@ -160,7 +159,7 @@ fn ladders(format: ImageType, picture: &Picture, any_format: bool) -> Vec<Ladder
     std::iter::once(own).chain(photograph).collect()
 }
 
-/// The picture as a WebP: of one that came without loss, the one with loss or the one without, whichever is smaller.
+/// The picture as a WebP; if the original is lossless, the smaller of the lossy and the lossless WebP.
 fn as_webp(format: ImageType, picture: &Picture, wanted: Wanted) -> Option<Found> {
     let lossy = best(webp::CODEC.ladder(picture), wanted);
     let without = matches!(format, ImageType::Png | ImageType::Gif);
@@ -169,7 +168,7 @@ fn as_webp(format: ImageType, picture: &Picture, wanted: Wanted) -> Option<Found
     lossy.into_iter().chain(lossless).min_by_key(|found| found.written.len())
 }
 
-/// Bounds memory, whatever a file claims.
+/// Refuses sizes that would take too much memory, whatever a file claims.
 fn within_bounds(width: usize, height: usize) -> Result<(), String> {
     match width.saturating_mul(height) {
         0 => Err("it has no pixels".to_owned()),

@@ -1,20 +1,20 @@
-//! Few colours for many: median cut, then a few rounds of k-means.
+//! Reduces the number of colours: median cut, then a few rounds of k-means.
 //!
-//! Boxes of colours are split at the median of their longest side until there are enough (Heckbert, "Color image
-//! quantization for frame buffer display", SIGGRAPH 1982); then each colour moves to the mean of the pixels nearest to
-//! it (Lloyd). All in whole numbers: the same pixels make the same palette on every machine. No dithering: its noise
+//! Boxes of colours are split at the median of their longest side until there are enough (Heckbert, "Color image quantization
+//! for frame buffer display", SIGGRAPH 1982); then each colour moves to the mean of the pixels nearest to it (Lloyd). All
+//! numbers are whole, so that the same pixels give the same palette on every machine. There is no dithering, because its noise
 //! costs more bytes than the bands that it hides.
 
 use std::collections::BTreeMap;
 
-/// Colour and opacity.
+/// Red, green, blue and opacity.
 pub(super) type Color = [u8; 4];
 
-/// Above this many different colours the last bits are dropped before they are counted.
+/// If there are more different colours than this, their last bits are dropped before they are counted.
 const MOST_COLORS: usize = 1 << 15;
 const ROUNDS: usize = 3;
 
-/// How often each colour is in the pixels; the more colours there are, the coarser they are counted.
+/// The number of pixels of each colour; if there are many colours, they are counted more coarsely.
 pub(super) struct Histogram {
     counts: Vec<(Color, u32)>,
     mask: u8,
@@ -88,7 +88,7 @@ impl Histogram {
         boxes.into_iter().map(|part| mean(counts[part].iter().copied())).collect()
     }
 
-    /// Moves each colour to the mean of those that are nearest to it.
+    /// Moves each colour to the mean of the pixels that are nearest to it.
     fn settle(&self, colors: &mut [Color]) {
         let mut members: Vec<Vec<(Color, u32)>> = vec![Vec::new(); colors.len()];
         for &(color, count) in &self.counts {
@@ -140,7 +140,7 @@ fn nearest(colors: &[Color], to: Color) -> usize {
     places.min_by_key(|&(_, distance)| distance).map_or(0, |(place, _)| place)
 }
 
-/// The colours of a palette, and the place in it of each counted colour.
+/// The colours of a palette, and the index of each counted colour in it.
 pub(super) struct Palette {
     pub(super) colors: Vec<Color>,
     places: BTreeMap<Color, u8>,
@@ -148,11 +148,11 @@ pub(super) struct Palette {
 }
 
 impl Palette {
-    /// The place in the palette of each pixel.
+    /// The index in the palette of each pixel.
     pub(super) fn indices(&self, samples: &[u8]) -> Vec<u8> {
         let (mut last, mut place) = ([0; 4], None);
         let index = |pixel: &Color| {
-            // Neighbours are often alike.
+            // Neighbouring pixels are often equal, so the last result is used again.
             let color = masked(*pixel, self.mask);
             if place.is_none() || color != last {
                 last = color;

@@ -1,4 +1,4 @@
-//! PNG: read, and written with a palette, or smaller.
+//! PNG: read, and written again with a palette or otherwise smaller.
 
 use super::metadata::{Metadata, is_gray};
 use super::palette::{Histogram, Palette};
@@ -14,12 +14,12 @@ use std::io::Cursor;
 /// The number of colours in each step.
 pub(super) const COLORS: [usize; 7] = [4, 8, 16, 32, 64, 128, 256];
 
-/// Reads a PNG of any sort as red, green, blue and opacity, without its metadata.
+/// Reads any PNG as red, green, blue and opacity, without its metadata.
 pub(super) fn read(bytes: &[u8]) -> Result<Raster, String> {
     decode(bytes).map(|picture| picture.raster)
 }
 
-/// The orientation that the head of an image says, if it is not the usual one.
+/// The orientation in the head of an image, if it is not the usual one.
 pub(super) fn orientation(head: &[u8]) -> Option<u8> {
     let reader = Decoder::new(Cursor::new(head)).read_info().ok()?;
     Metadata::of(reader.info().exif_metadata.as_deref(), None).orientation
@@ -28,7 +28,7 @@ pub(super) fn orientation(head: &[u8]) -> Option<u8> {
 /// Reads a PNG to write it again.
 pub(super) fn read_picture(bytes: &[u8]) -> Result<Picture, String> {
     let picture = decode(bytes)?;
-    // It would be written in colours, with which such a profile does not fit.
+    // The picture would be written in colours, for which a gray profile is wrong.
     match &picture.metadata.profile {
         Some(profile) if is_gray(profile) => {
             Err("a PNG with a colour profile of gray tones is not reduced".to_owned())
@@ -49,7 +49,7 @@ fn decode(bytes: &[u8]) -> Result<Picture, String> {
     }
     let mut samples = vec![0; reader.output_buffer_size().ok_or("too large")?];
     let frame = reader.next_frame(&mut samples).map_err(|error| error.to_string())?;
-    // A file that is cut short shows here, not in the frame before it.
+    // If a file is cut short, that shows here and not in the frame before.
     reader.finish().map_err(|error| error.to_string())?;
     let info = reader.info();
     let metadata =
@@ -65,7 +65,7 @@ fn decode(bytes: &[u8]) -> Result<Picture, String> {
     Ok(Picture { raster: Raster { width, height, channels: 4, samples }, metadata })
 }
 
-/// The palettes of an image.
+/// The ladder of palettes of an image.
 pub(super) fn ladder(picture: &Picture) -> Ladder {
     let original = Original::of(&picture.raster);
     let histogram = Histogram::of(std::iter::once(picture.raster.samples.as_slice()));

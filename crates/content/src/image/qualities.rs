@@ -1,4 +1,4 @@
-//! Formats that lose by quality.
+//! Lossy formats with a quality setting.
 
 use super::metadata::Metadata;
 use super::raster::Raster;
@@ -13,13 +13,13 @@ pub(super) struct Picture {
     pub(super) metadata: Metadata,
 }
 
-/// How such a format is read and written.
+/// How a lossy format is read and written.
 #[derive(Clone)]
 pub(super) struct Codec {
-    /// The qualities that are tried. Below the lowest, blocks show; above the highest, nothing is gained.
+    /// The qualities that are tried. Below the lowest, blocks are visible; above the highest, nothing is gained.
     pub(super) qualities: RangeInclusive<usize>,
     pub(super) read: fn(&[u8]) -> Result<Picture, String>,
-    /// Writes the image in a quality; `None` if it cannot be written so.
+    /// Writes the image in a quality; `None` if it cannot be written.
     pub(super) write: fn(&Raster, usize, &Metadata) -> Option<Vec<u8>>,
 }
 

@@ -1,4 +1,4 @@
-//! Pixels: resizing, and the planes that similarity is measured on.
+//! Pixels: resizing, and the planes on which similarity is measured.
 
 use std::borrow::Cow;
 
@@ -17,15 +17,15 @@ pub(crate) struct Raster {
 }
 
 impl Raster {
-    /// Reduced to `width` by `height`: each pixel the mean of the area that it covers, in whole numbers, so that every
-    /// machine makes the same.
+    /// The image reduced to `width` by `height`: each pixel is the mean of the area that it covers, in whole numbers, so that
+    /// the result is the same on every machine.
     pub(crate) fn reduced(&self, width: usize, height: usize) -> Raster {
         let channels = self.channels;
         let mut samples = Vec::with_capacity(width * height * channels);
         let columns: Vec<(usize, usize)> = (0..width).map(|x| span(x, width, self.width)).collect();
         let mut sums = vec![0_u32; self.width * channels];
         for y in 0..height {
-            // First the rows that it covers, added up, then the columns: each sample is read once.
+            // First the rows that the pixel covers are summed, then the columns, so that each sample is read once.
             let (top, bottom) = span(y, height, self.height);
             sums.fill(0);
             for row in self.samples[top * sums.len()..bottom * sums.len()].chunks_exact(self.width * channels)
@@ -48,7 +48,7 @@ impl Raster {
         Raster { width, height, channels, samples }
     }
 
-    /// Without its opacity.
+    /// The image without its opacity.
     pub(crate) fn opaque(&self) -> Raster {
         let Raster { width, height, .. } = *self;
         let samples = match self.channels {
@@ -64,17 +64,17 @@ impl Raster {
         Raster { width, height, channels: 3, samples }
     }
 
-    /// A quarter as wide and as high.
+    /// The image at a quarter of its width and height.
     pub(crate) fn quarter(&self) -> Raster {
         self.reduced(self.width.div_ceil(4), self.height.div_ceil(4))
     }
 
-    /// Scaled to fewer pixels: each the mean of the area that it covers, where a pixel at the edge counts by the part of it
-    /// that lies in the area. In whole numbers, so that every machine makes the same.
+    /// The image scaled to fewer pixels: each is the mean of the area that it covers, where a pixel at the edge is weighted by
+    /// the part of it in the area. All numbers are whole, so that the result is the same on every machine.
     pub(crate) fn scaled(&self, width: usize, height: usize) -> Raster {
         let channels = self.channels;
         let [columns, rows] = [(width, self.width), (height, self.height)].map(|(to, from)| shares(to, from));
-        // A transparent pixel has no colour that should show in the mean.
+        // Premultiplied, a transparent pixel's colour has no effect on the mean.
         let premultiplied = self.multiplied();
         let mut samples = Vec::with_capacity(width * height * channels);
         let mut sums = vec![0_u64; self.width * channels];
@@ -101,7 +101,7 @@ impl Raster {
         scaled
     }
 
-    /// The samples with colours multiplied by their opacity.
+    /// The samples, with colours multiplied by their opacity.
     fn multiplied(&self) -> Cow<'_, [u8]> {
         if !self.is_transparent() {
             return Cow::Borrowed(&self.samples);
@@ -113,7 +113,7 @@ impl Raster {
         self.samples.as_chunks::<4>().0.iter().flat_map(multiply).collect()
     }
 
-    /// Divides colours by their opacity again.
+    /// Divides the colours by their opacity again.
     fn divide(&mut self) {
         if self.is_transparent() {
             for [red, green, blue, opacity] in self.samples.as_chunks_mut::<4>().0 {
@@ -125,8 +125,8 @@ impl Raster {
         }
     }
 
-    /// What is seen on a `ground` of this brightness: luma; and, of a picture in colour, the differences of blue and of
-    /// red at a quarter of the size.
+    /// The image as seen on a `ground` of this brightness: its luma and, if it has colours, the differences of blue and of red
+    /// at a quarter of the size.
     pub(crate) fn planes(&self, ground: u8) -> Vec<Plane> {
         let luma = self.luma(ground);
         if self.channels == 1 {
@@ -144,7 +144,7 @@ impl Raster {
         vec![luma, plane(BLUE), plane(RED)]
     }
 
-    /// Over a gray ground of this brightness, without opacity.
+    /// The image on a gray ground of this brightness, without opacity.
     fn on(&self, ground: u8) -> Raster {
         let Raster { width, height, channels, .. } = *self;
         let mix = |&[red, green, blue, opacity]: &[u8; 4]| {
@@ -194,23 +194,23 @@ pub(crate) struct Plane {
     pub(crate) samples: Vec<u8>,
 }
 
-/// The sum of the weights of a mean.
+/// The sum of the weights in a mean.
 const WHOLE: u64 = 1 << 12;
 
 /// For each of `to` pixels: the first of the `from` pixels that it covers, and the weight of each.
 fn shares(to: usize, from: usize) -> Vec<(usize, Vec<u64>)> {
-    // In units of which a pixel of `from` has `to`, and one of `to` has `from`.
+    // The unit is such that a pixel of `from` is `to` long, and a pixel of `to` is `from` long.
     let share = |x: usize| {
         let (start, end) = (x * from, (x + 1) * from);
         let (first, last) = (start / to, end.div_ceil(to).min(from));
-        // The weights are differences of a sum that ends at the whole, so that nothing is lost by rounding.
+        // The weights are differences of a running sum that ends at the whole, so nothing is lost by rounding.
         let until = |pixel: usize| ((pixel * to).clamp(start, end) - start) as u64 * WHOLE / from as u64;
         (first, (first..last).map(|pixel| until(pixel + 1) - until(pixel)).collect())
     };
     (0..to).map(share).collect()
 }
 
-/// The part of `from` pixels that pixel `x` of `to` covers; at least one.
+/// The range of the `from` pixels that pixel `x` of `to` covers; at least one.
 fn span(x: usize, to: usize, from: usize) -> (usize, usize) {
     let start = x * from / to;
     (start, ((x + 1) * from / to).max(start + 1).min(from))

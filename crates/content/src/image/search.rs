@@ -1,12 +1,12 @@
-//! The best quality of an image that fits into a number of bytes.
+//! Finds the best quality of an image that fits into a number of bytes.
 
 use super::similarity::Judge;
 
-/// The ways to write one image: in some steps of quality.
+/// The ways to write one image, in steps of quality.
 pub(super) struct Ladder {
-    /// Steps of quality, the lowest first. Bytes and similarity grow from step to step.
+    /// The number of steps, the lowest quality first. Bytes and similarity grow from step to step.
     pub(super) steps: usize,
-    /// Writes the image in a step; `None` if it cannot be written so.
+    /// Writes the image in a step; `None` if it cannot be written.
     pub(super) write: Box<dyn FnMut(usize) -> Option<Vec<u8>>>,
     /// How similar a written file is to the original.
     pub(super) similarity: Judge,
@@ -14,24 +14,24 @@ pub(super) struct Ladder {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wanted {
-    /// The most bytes that the file may have, if that is similar enough; 0 for as few as possible.
+    /// The most bytes of the file, if a similar enough file fits; 0 for as few as possible.
     pub(super) bytes: usize,
-    /// The least similarity; it counts more than the bytes.
+    /// The least similarity; it takes precedence over the bytes.
     pub(super) similarity: f64,
-    /// Beyond this similarity no byte is spent.
+    /// Once this similarity is reached no further byte is spent.
     pub(super) enough: f64,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Found {
     pub(crate) written: Vec<u8>,
-    /// Structural similarity of its pixels to the original's.
+    /// The structural similarity to the original.
     pub(crate) similarity: f64,
 }
 
 impl Wanted {
-    /// The better one of two files that are similar enough: the more similar one of those that fit, unless both are as
-    /// similar as is worth it; else the smaller one.
+    /// The better of two files that are similar enough: the more similar one of those that fit; but the smaller one if both
+    /// reach `enough`, or none fits.
     pub(super) fn better(self, one: Found, other: Found) -> Found {
         let fits = |found: &Found| found.written.len() <= self.bytes && found.similarity >= self.similarity;
         let worth_more = one.similarity.min(other.similarity) < self.enough;
@@ -44,8 +44,8 @@ impl Wanted {
     }
 }
 
-/// The most similar file that fits, or the smallest one that is as similar as is worth it. If no file that fits is similar
-/// enough, the smallest one that is; `None` if there is none.
+/// The most similar file that fits, or the smallest one that reaches `enough`. If no file that fits is similar enough, the
+/// smallest file that is similar enough; `None` if there is none.
 pub(super) fn best(mut ladder: Ladder, wanted: Wanted) -> Option<Found> {
     let ladder = &mut ladder;
     let fitting = last_that_fits(ladder, wanted.bytes).map(|written| {
@@ -62,17 +62,17 @@ pub(super) fn best(mut ladder: Ladder, wanted: Wanted) -> Option<Found> {
     }
 }
 
-/// The search ends at a file that has this part of the bytes that it may have: another try costs more than it brings.
+/// The search ends at a file with this part of the allowed bytes, because another try costs more than it gains.
 const NEAR: f64 = 0.975;
 /// The ratio of the bytes of the highest step to those of the lowest, assumed until two steps are known.
 const SPAN: f64 = 10.0;
-/// After this number of guesses the search halves what is left.
+/// After this number of guesses the search halves the remaining steps.
 const GUESSES: usize = 5;
 
-/// The highest step whose file has at most `bytes` bytes, or is nearly as large.
+/// The highest step whose file has at most `bytes` bytes; the search stops early if a file is nearly as large.
 ///
-/// Bytes grow about exponentially with the step, so the next try is where the line through the logarithms of the last
-/// two meets the wanted one: three or four tries instead of the seven of halving.
+/// Bytes grow about exponentially with the step, so the next try is where the line through the last two logarithms meets the
+/// wanted one: three or four tries instead of seven by halving.
 fn last_that_fits(ladder: &mut Ladder, bytes: usize) -> Option<Vec<u8>> {
     if bytes == 0 {
         return None;
@@ -88,7 +88,7 @@ fn last_that_fits(ladder: &mut Ladder, bytes: usize) -> Option<Vec<u8>> {
             let ahead = ((bytes as f64).ln() - length) / slope;
             (step as f64 + ahead).clamp(low as f64, (high - 1) as f64) as usize
         });
-        // The first try is at a third: a file of an eighth of the bytes lies in the lower half.
+        // The first try is at a third, because a file with an eighth of the bytes lies in the lower half.
         let first = if last.is_none() { 3 } else { 2 };
         let step = guess.unwrap_or(low + (high - low) / first);
         let written = (ladder.write)(step)?;
@@ -112,16 +112,17 @@ fn last_that_fits(ladder: &mut Ladder, bytes: usize) -> Option<Vec<u8>> {
     found
 }
 
-/// The search ends at a file that is so little more similar than it has to be: the next lower step is hardly smaller.
+/// The search ends at a file that exceeds the least similarity by no more than this, because the next lower step is hardly
+/// smaller.
 const CLOSE: f64 = 0.004;
 
-/// The lowest step that is at least so similar, or one that is hardly above it.
+/// The lowest step that is at least this similar, or one that is hardly above it.
 ///
-/// Similarity grows smoothly with the step, so the next try is where the line between the two steps around it meets the
-/// wanted one; but once in two tries what is left is halved, since the line may be far from straight.
+/// Similarity grows smoothly with the step, so the next try is where the line between the two nearest known steps meets the
+/// wanted similarity; but every second try halves the remaining steps, because the line may be far from straight.
 fn first_similar(ladder: &mut Ladder, least: f64) -> Option<Found> {
     let (mut low, mut high, mut found) = (0, ladder.steps, None);
-    // What the steps below `low` and at `high` were found to be.
+    // The similarities found at the step below `low` and at `high`.
     let (mut below, mut above): (Option<f64>, Option<f64>) = (None, None);
     for tries in 0.. {
         if low >= high {

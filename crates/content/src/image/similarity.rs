@@ -1,4 +1,4 @@
-//! Structural similarity (SSIM) of two pictures as they are seen, in their worst region and in colour.
+//! The structural similarity (SSIM) of two pictures as viewers see them, in their worst region and in colour.
 //!
 //! `SSIM(x, y) = (2 m_x m_y + C1)(2 c_xy + C2) / ((m_x^2 + m_y^2 + C1)(v_x + v_y + C2))`, m means, v variances, c the
 //! covariance, `C1 = (0.01 * 255)^2`, `C2 = (0.03 * 255)^2`, averaged over windows (Wang, Bovik, Sheikh, Simoncelli,
@@ -21,11 +21,11 @@ const BLOCK: usize = 4;
 /// The side of a region (pixels of the picture).
 const REGION: usize = 32;
 
-/// Says how similar a written file is to its original.
+/// Returns the similarity of a written file to its original.
 pub(super) type Judge = Box<dyn Fn(&[u8]) -> f64>;
 
-/// A picture as it is seen on each ground on which it is compared: on both if it is transparent. A gray picture
-/// has its brightness alone.
+/// A picture as seen on each ground on which it is compared: on both if it is transparent. A gray picture has only its
+/// brightness.
 pub(super) struct Original(Vec<Vec<Plane>>);
 
 impl Original {
@@ -34,7 +34,7 @@ impl Original {
         Original(grounds.iter().map(|&ground| raster.planes(ground)).collect())
     }
 
-    /// Similarity of the region, plane and ground in which the two differ most; 0 for pictures of different sizes.
+    /// The similarity in the region, plane and ground in which the two pictures differ most; 0 if their sizes differ.
     pub(super) fn similarity(&self, raster: &Raster) -> f64 {
         let on = |(original, ground): (&Vec<Plane>, &u8)| {
             let seen = raster.planes(*ground);
@@ -43,7 +43,7 @@ impl Original {
                 .zip(&seen)
                 .enumerate()
                 .map(|(number, (one, other))| {
-                    // Colour has a quarter of the size, and so have its regions.
+                    // Colour planes have a quarter of the size, and so do their regions.
                     worst(one, other, if number == 0 { REGION } else { REGION / 4 })
                 })
                 .fold(1.0, f64::min)
@@ -51,18 +51,19 @@ impl Original {
         self.0.iter().zip(&GROUNDS).map(on).fold(1.0, f64::min)
     }
 
-    /// The same for a written file, which `read` decodes; 0 for one that cannot be read.
+    /// The same for a written file, which `read` decodes; 0 if it cannot be read.
     pub(super) fn judge(self, read: impl Fn(&[u8]) -> Result<Raster, String> + 'static) -> Judge {
         Box::new(move |written| read(written).map_or(0.0, |raster| self.similarity(&raster)))
     }
 }
 
-/// The mean SSIM in the worst of the square regions of this side; 0 for planes of different sizes.
+/// The mean SSIM in the worst square region of this side; 0 if the planes' sizes differ.
 pub(crate) fn worst(one: &Plane, other: &Plane, region: usize) -> f64 {
     regions(one, other, region).into_iter().fold(1.0, f64::min)
 }
 
-/// The mean SSIM of every region of this side, row by row. What is left over at the right and below belongs to the last.
+/// The mean SSIM of each region of this side, row by row. Pixels left over at the right and at the bottom belong to the last
+/// regions.
 pub(crate) fn regions(one: &Plane, other: &Plane, region: usize) -> Vec<f64> {
     let (width, height) = (one.width, one.height);
     if (width, height) != (other.width, other.height) {
@@ -98,7 +99,7 @@ pub(crate) fn regions(one: &Plane, other: &Plane, region: usize) -> Vec<f64> {
     totals.into_iter().map(|(total, count)| total / f64::from(count.max(1))).collect()
 }
 
-/// The sums of a block: of x, of y, of x^2 + y^2, of xy.
+/// The sums over a block: of x, of y, of x^2 + y^2, of xy.
 #[derive(Clone, Copy, Default)]
 struct Sums([u32; 4]);
 
@@ -126,7 +127,7 @@ fn add<T: From<u8> + Copy + std::ops::AddAssign + std::ops::Mul<Output = T> + st
     sums[3] += x * y;
 }
 
-/// An image that is smaller than a window is compared as one window.
+/// Compares an image that is smaller than a window as one window.
 fn whole(one: &Plane, other: &Plane) -> f64 {
     let mut sums = [0_u64; 4];
     for (&x, &y) in one.samples.iter().zip(&other.samples) {

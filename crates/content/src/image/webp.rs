@@ -1,7 +1,7 @@
-//! WebP: read, written again with less quality; and written, with loss or without, for a picture of another format.
+//! WebP: read, and written again in a lower quality; and written, lossy or lossless, for a picture of another format.
 //!
-//! A picture without loss is written with loss, as a search finds it similar enough: name and content type stay. A moving
-//! one is not touched. libwebp reads and writes the pixels, `img_parts` the container with the metadata.
+//! A lossless picture may be written as a lossy one that the search finds similar enough; name and content type stay the same.
+//! A moving picture is not changed. libwebp reads and writes the pixels, `img_parts` the container with the metadata.
 
 use super::metadata::Metadata;
 use super::qualities::{Codec, Picture};
@@ -33,18 +33,18 @@ fn write(raster: &Raster, quality: usize, metadata: &Metadata) -> Option<Vec<u8>
     encoded(raster, false, quality as f32, metadata)
 }
 
-/// The picture without loss.
+/// The picture as a lossless WebP.
 pub(super) fn lossless(raster: &Raster, metadata: &Metadata) -> Option<Vec<u8>> {
     encoded(raster, true, EFFORT, metadata)
 }
 
-/// How hard the writer without loss tries: more takes twice as long for hardly a byte.
+/// The effort of the lossless encoder: more effort takes twice as long and saves hardly a byte.
 const EFFORT: f32 = 75.0;
 
 fn encoded(raster: &Raster, lossless: bool, quality: f32, metadata: &Metadata) -> Option<Vec<u8>> {
     let layout = if raster.channels == 4 { PixelLayout::Rgba } else { PixelLayout::Rgb };
     let [width, height] = [raster.width, raster.height].map(|side| u32::try_from(side).ok());
-    // The format has no gray.
+    // WebP has no gray format, so gray becomes colour.
     let gray = raster.channels == 1;
     let colors = gray.then(|| raster.samples.iter().flat_map(|&gray| [gray; 3]).collect::<Vec<u8>>());
     let samples = colors.as_ref().unwrap_or(&raster.samples);

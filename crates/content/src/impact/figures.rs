@@ -1,21 +1,21 @@
-//! The figures of a site at a level, and what they are worth: the formulas of CA 3.
+//! The figures of a site at a level, and how many more visitors they allow: the formulas of CA 3.
 //!
-//! A site has h pages and d objects embedded in them. Let Emb be the mean number of objects in a page,
-//! `Emb_min = d / h`, H the mean size of a page and I that of an object (byte). With a server's cost a for a request (s)
-//! and b for a byte (s), one page without a cache costs `a (1 + Emb) + b (H + I Emb)` (CA 3.1); one page of a visit that
-//! sees the whole site, with a cache that loses nothing, the same with Emb_min (CA 3.2). The ratio of this at full to
-//! that at another level is how many times as many visitors the server carries there: optimistic, and pessimistic.
-//! *Text* in the paper's sense is `a + b H`, the pages as they are and nothing else.
+//! A site has h pages and d objects embedded in them. Let Emb be the mean number of objects in a page, `Emb_min = d / h`, H the
+//! mean size of a page and I that of an object (byte). With a server's cost a for a request (s) and b for a byte (s), one page
+//! without a cache costs `a (1 + Emb) + b (H + I Emb)` (CA 3.1). A page of a visit to the whole site, with a cache that loses
+//! nothing, costs the same with Emb_min instead (CA 3.2). The ratio of the cost at full to the cost at another level is how
+//! many times as many visitors the server carries there: the optimistic and the pessimistic estimate. *Text* in the paper's
+//! sense is `a + b H`, the pages as they are and nothing else.
 //!
-//! The paper takes one I for both. The objects that are on many pages are the small ones, so its optimistic estimate
-//! has too many bytes; beside it stands what a view of a page costs as counted, object by object. With an access log,
-//! the same is weighted by the views of each page, which the paper could not do.
+//! The paper uses one I for both. Objects that are on many pages are small, so its optimistic estimate has too many bytes;
+//! therefore the cost of a page view is also counted object by object. With an access log, the counted cost is weighted by the
+//! views of each page, which the paper could not do.
 
 use crate::site::Views;
 use crate::site::survey::{Page, Survey};
 use std::collections::BTreeSet;
 
-/// What a request and its bytes cost a server.
+/// The costs of a request and of its bytes to a server.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Costs {
     /// a, the server's time for a request (s).
@@ -38,12 +38,12 @@ impl Costs {
     }
 }
 
-/// What a view of a page asks of the server, as counted: the page and all that it loads, frames among it.
+/// A page view's load on the server, as counted: the page and all that it loads, including frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct View {
-    /// The page's own request among them.
+    /// The number of requests, with the page's own.
     pub requests: f64,
-    /// Bytes of all bodies.
+    /// The bytes of all bodies.
     pub bytes: f64,
 }
 
@@ -70,19 +70,19 @@ pub struct Figures {
     pub page_bytes: f64,
     /// I, the mean size of an embedded object (byte).
     pub object_bytes: f64,
-    /// A view, mean over pages.
+    /// A page view, as the mean over pages.
     pub view: View,
-    /// The same, weighted by the log's views of each page.
+    /// A page view, weighted by the log's views of each page.
     pub popular: Option<View>,
-    /// H, weighted likewise (byte).
+    /// H, weighted by the log's views of each page (byte).
     pub popular_page_bytes: Option<f64>,
 }
 
 impl Figures {
-    /// The figures of pages whose files have these `bytes`, with the views of each page if they are known.
+    /// The figures of pages whose files have the sizes `bytes`, weighted by the views of each page if they are known.
     pub(super) fn of(survey: &Survey, views: Option<&Views>, bytes: impl Fn(&str) -> u64) -> Figures {
         let pages = survey.pages.len() as f64;
-        // A page in a frame is a page: CA's objects are what pages have besides.
+        // A page in a frame counts as a page, because CA's objects are what pages have besides.
         let is_object = |path: &&String| !survey.pages.contains_key(*path);
         let embedded_objects = |page: &Page| page.embedded.iter().filter(is_object).count();
         let objects: BTreeSet<&String> =
@@ -126,16 +126,16 @@ impl Figures {
     }
 }
 
-/// How many times as many visitors a server carries.
+/// How many times as many visitors a server carries at a level.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ratios {
-    /// CA 3.1: no caches.
+    /// The estimate of CA 3.1, without caches.
     pub optimistic: f64,
-    /// CA 3.2: caches that lose nothing.
+    /// The estimate of CA 3.2, with perfect caches.
     pub pessimistic: f64,
-    /// A view as counted, object by object.
+    /// The estimate by page views counted object by object.
     pub counted: f64,
-    /// The same, weighted by views.
+    /// The counted estimate, weighted by views.
     pub popular: Option<f64>,
 }
 
@@ -163,8 +163,8 @@ pub fn ratios(full: &Figures, level: &Figures, costs: Costs) -> Ratios {
     }
 }
 
-/// The curve of CA Fig. 2 and 3: for each improvement x (%), `(ratio - 1) 100`, the part of the sites (%) that improve
-/// by at least x. A step down after each site's own x. It begins at 0, so a site that gets worse is in no part.
+/// The curve of CA Fig. 2 and 3: for each improvement x (%), `(ratio - 1) 100`, the part of the sites (%) that improve by at
+/// least x. It steps down after each site's own x. It begins at 0, so a site that gets worse is in no part.
 pub fn curve(ratios: impl IntoIterator<Item = f64>) -> Vec<(f64, f64)> {
     let mut improvements: Vec<f64> = ratios.into_iter().map(|ratio| (ratio - 1.0) * 100.0).collect();
     improvements.sort_by(f64::total_cmp);

@@ -1,14 +1,14 @@
-//! What adaptation is worth: the savings study of CA 3.
+//! How many more visitors adaptation allows: the savings study of CA 3.
 //!
-//! Comes in: a [`Question`] about a site. Goes out: an [`Impact`], the [`Figures`] at full and at each level; [`ratios`]
-//! makes numbers of visitors of them.
+//! Input: a [`Question`] about a site. Output: an [`Impact`], with the [`Figures`] at full and at each level; [`ratios`] turns
+//! these into numbers of visitors.
 //!
-//! A level is measured in its tree, where there is one; else its pages are rewritten in memory, and its images taken to
+//! A level is measured in its tree, if there is one. Otherwise its pages are rewritten in memory, and its images are assumed to
 //! be as small as the policy wants (CA 3.3).
 //!
-//! Both sides are counted as they would be served to a browser of today: of a text the smallest compressed copy, of an
-//! image its WebP if that is smaller. With trees, full is its tree too. Where a policy leaves compression out, neither side
-//! is compressed but by copies that the site has.
+//! Both sides are counted as a server would send them to a browser of today: a text as its smallest compressed copy, an image
+//! as its WebP if that is smaller. If there are trees, full is measured in its tree too. If a policy leaves compression out,
+//! only compressed copies that the site itself has are counted.
 
 mod figures;
 
@@ -29,16 +29,16 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What is to be looked at.
+/// The inputs of a study.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Question {
     /// The site's folder.
     pub site: PathBuf,
     /// The site's trees, if there are any.
     pub adapted: Option<PathBuf>,
-    /// How its levels would be made.
+    /// How the site's levels would be made.
     pub policy: Policy,
-    /// Requests by path, as they stand in an access log.
+    /// Requests by path, as in an access log.
     pub views: Option<Views>,
 }
 
@@ -51,37 +51,38 @@ pub struct Impact {
     pub levels: Vec<(Level, Figures)>,
     /// Whether the levels were measured in their trees, or estimated.
     pub measured: bool,
-    /// Whether texts are counted as they are compressed beforehand, on both sides.
+    /// Whether texts are counted as compressed beforehand, on both sides.
     pub compressed: bool,
-    /// Whether the site has other files now than when its trees were made.
+    /// Whether the site's files differ from those from which its trees were made.
     pub changed_since: bool,
-    /// Views of the log that are of pages of the site, and all.
+    /// The log's views of pages of the site, and all its views.
     pub matched: Option<(u64, u64)>,
-    /// What is worth a look, in the site and in its trees.
+    /// Examples to look at, in the site and in its trees.
     pub examples: Examples,
-    /// References to files that are not there; files of other hosts that views load. Neither is counted.
+    /// The number of references to missing files, and of files of other hosts that views load. Neither is counted in the
+    /// figures.
     pub uncounted: (u64, u64),
 }
 
-/// Paths of what is worth a look.
+/// The paths of examples to look at.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Examples {
-    /// Pages with the images that are least like their originals at the light level, the worst first; without trees the
-    /// first page and the most popular ones.
+    /// The pages with the images that are least similar to their originals at the light level, the worst first; without trees,
+    /// the first page and the most popular ones.
     pub pages: Vec<String>,
-    /// Images that the light level has in fewer bytes: those that save the most.
+    /// The images that save the most bytes at the light level.
     pub images: Vec<String>,
 }
 
 /// The endings of compressed copies beside a text, which browsers take.
 const COPIES: [&str; 2] = [".gz", ".br"];
-/// The most pages, and the most images.
+/// The most pages, and the most images, among the examples.
 const EXAMPLES: usize = 3;
 
 /// The figures of a site.
 ///
 /// # Errors
-/// `InvalidInput`: the site is none, or what should be its trees; `Interrupted`; or a file cannot be read.
+/// `InvalidInput`: the folder is no site, or the folder of trees is none; `Interrupted`; or a file cannot be read.
 pub fn impact(question: &Question, watch: &dyn Watch) -> io::Result<Impact> {
     let site = Site::read(Tree::read(&question.site)?, watch)?;
     if site.survey.pages.is_empty() {
@@ -132,7 +133,7 @@ fn examples(site: &Site, trees: Option<&Path>, views: Option<&Views>) -> Example
         |page: &Page| page.embedded.iter().filter_map(|file| similar.get(file)).copied().fold(1.0, f64::min);
     let mut pages: Vec<(&String, f64)> =
         first.into_iter().chain(ranked).map(|(path, page)| (path, least(page))).collect();
-    // The more popular one of two pages that are equally good comes first: the sort is stable.
+    // The sort is stable, so if two pages are equally good, the more popular one comes first.
     pages.sort_by(|one, other| one.1.total_cmp(&other.1));
     let pages = pages.into_iter().take(EXAMPLES).map(|(path, _)| path.clone()).collect();
     let saved = |(path, bytes): (&String, u64)| {
@@ -146,7 +147,7 @@ fn examples(site: &Site, trees: Option<&Path>, views: Option<&Views>) -> Example
     Examples { pages, images: images.into_iter().take(EXAMPLES).map(|(_, path)| path).collect() }
 }
 
-/// Refuses trees of another site; true if the site has other files now than when they were made.
+/// Refuses trees of another site; true if the site's files differ from those from which the trees were made.
 fn check_same_site(site: &Site, out: &Path) -> io::Result<bool> {
     let (manifest, shown) = (out.join(MANIFEST), out.display());
     if !manifest.is_file() {
@@ -178,13 +179,13 @@ fn has_copies(site: &Site, out: &Path) -> bool {
     })
 }
 
-/// The site as it is, with its texts compressed where those of the levels are.
+/// The figures of the site as it is, with its texts compressed if those of the levels are.
 fn full(site: &Site, compressed: bool, views: Option<&Views>, watch: &dyn Watch) -> io::Result<Figures> {
     let texts = text_bytes(site, compressed, &|path| site.tree.read_file(path), watch)?;
     Ok(Figures::of(&site.survey, views, |path| texts.get(path).copied().unwrap_or_else(|| site.bytes(path))))
 }
 
-/// The bytes of each text of the site as a browser gets it.
+/// The bytes of each text of the site as a browser would receive it.
 fn text_bytes<'a>(
     site: &'a Site,
     compressed: bool,
@@ -202,11 +203,11 @@ fn text_bytes<'a>(
     Ok(texts.into_iter().zip(bytes).collect())
 }
 
-/// The factor by which images at the light level are taken to be smaller: what the sites of `e2e/tests/real_sites.rs` reach
-/// at least.
+/// The assumed factor by which images at the light level are smaller: the least that the sites of `e2e/tests/real_sites.rs`
+/// reach.
 const LIGHT_FACTOR: f64 = 2.5;
 
-/// The level as it would be.
+/// The estimated figures of a level without a tree.
 fn estimated(decisions: &Decisions<'_>, views: Option<&Views>, watch: &dyn Watch) -> io::Result<Figures> {
     let site = decisions.site;
     let read = |path: &str| {
@@ -221,7 +222,8 @@ fn estimated(decisions: &Decisions<'_>, views: Option<&Views>, watch: &dyn Watch
     }))
 }
 
-/// The level as it is in its tree below `out`; `None` if there is none. What the tree lacks, the site has.
+/// The measured figures of the level in its tree below `out`; `None` if there is no tree. Files that the tree lacks are the
+/// site's.
 fn measured(
     site: &Site,
     level: Level,
@@ -239,7 +241,7 @@ fn measured(
     for (path, file) in &own.files {
         tree.files.entry(path.clone()).or_insert(*file);
     }
-    // The file and what stands beside it for a client that takes it.
+    // The sizes of the file and of the copies beside it that a client may accept.
     let size = |path: &str| own.files.get(path).map(|found| found.bytes);
     let served = |path: &str| {
         let copies =
@@ -251,7 +253,7 @@ fn measured(
     })))
 }
 
-/// Bytes of the smallest compressed copy that the site has of a file.
+/// The bytes of the smallest compressed copy that the site itself has of a file.
 fn packed(site: &Site, path: &str) -> Option<u64> {
     let copy = |ending: &str| site.tree.files.get(&format!("{path}{ending}"));
     COPIES.into_iter().filter_map(copy).map(|file| file.bytes).min()

@@ -1,4 +1,4 @@
-//! What becomes of each file at a level, before anything is written.
+//! Decides what happens to each file at a level, before anything is written.
 
 use crate::image::Reduction;
 use crate::policy::{Level, Policy, Step, Tag};
@@ -11,11 +11,11 @@ use crate::text::css::{Purpose, SheetUrl};
 use crate::text::reference::{Target, folder, resolve};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The pixels that an image has for each that a plain screen shows: screens of twice the density are common.
+/// The pixels of an image for each pixel that a plain screen shows; screens of twice the density are common.
 const DENSITY: f64 = 2.0;
-/// An image is scaled only if less than this part of its width is left.
+/// An image is scaled only if less than this part of its width remains.
 const WORTH_SCALING: f64 = 0.85;
-/// The ending of the WebP beside an image, behind the image's whole name.
+/// The ending of the WebP beside an image, added to the image's whole name.
 pub(crate) const VARIANT: &str = ".webp";
 
 /// Roles by path.
@@ -31,11 +31,11 @@ pub(crate) struct Decisions<'a> {
     pub(crate) roles: Roles<'a>,
     /// For each image on several pages, the page that keeps it.
     pub(crate) owner: BTreeMap<&'a str, &'a str>,
-    /// Pages that are too many links away.
+    /// Pages that are too many links away from the first page.
     pub(crate) cut: BTreeSet<&'a str>,
 }
 
-/// What each image that pages show is for, and why.
+/// The role of each image that pages show, and why.
 pub(crate) fn roles<'a>(site: &'a Site, policy: &Policy) -> Roles<'a> {
     let nothing = Evidence::default();
     let of = |(path, file): (&'a String, &File)| {
@@ -59,7 +59,7 @@ pub(crate) fn roles<'a>(site: &'a Site, policy: &Policy) -> Roles<'a> {
     site.tree.files.iter().filter(|(_, file)| file.kind.is_image()).map(of).collect()
 }
 
-/// Width and height at which pages show an image at most; its own where that is not known.
+/// The largest width and height at which pages show an image; its own if that is not known.
 pub(crate) fn shown(site: &Site, path: &str) -> Option<(usize, usize)> {
     let own = *site.dimensions.get(path).or_else(|| site.drawings.get(path))?;
     let usage = site.survey.usage.get(path).copied().unwrap_or_default();
@@ -84,7 +84,7 @@ impl<'a> Decisions<'a> {
             let depths = site.survey.depths(&first, true);
             let far = depths.into_iter().filter(|(_, links)| *links > depth).map(|(path, _)| path);
             decisions.cut = far.filter(|path| !decisions.is_important(path)).collect();
-            // A page that is not touched keeps its links, so they have to lead somewhere.
+            // An important page keeps all its links, so the pages that they lead to must exist.
             for (path, page) in &site.survey.pages {
                 if decisions.is_important(path) {
                     decisions.cut.retain(|cut| !page.links.contains(*cut));
@@ -92,7 +92,7 @@ impl<'a> Decisions<'a> {
             }
         }
         if decisions.takes(Step::OnePage) {
-            // A page that is cut keeps no image for the others, and neither does a block that goes. Important pages stay whole.
+            // A page that is cut cannot keep an image for the others, nor can a block that goes. Important pages stay whole.
             for (path, page) in site.ranked(views) {
                 let loses = decisions.takes(Step::Expendable) && !decisions.is_important(path);
                 let images = if loses { &page.lasting } else { &page.images };
@@ -116,7 +116,7 @@ impl<'a> Decisions<'a> {
         self.takes(Step::Cosmetic) && self.role(path).is_some_and(Role::is_cosmetic)
     }
 
-    /// Whether an image of this page is left to another one.
+    /// Whether this page leaves the image to another page.
     pub(crate) fn is_elsewhere(&self, file: &str, page: &str) -> bool {
         self.owner.get(file).is_some_and(|owner| *owner != page)
             && !self.role(file).is_some_and(Role::is_everywhere)
@@ -126,7 +126,7 @@ impl<'a> Decisions<'a> {
         self.roles.get(path).map(|(role, _)| *role)
     }
 
-    /// The tag of a file wherever it is used. A tag in a page counts more than a rule, and important more than the others.
+    /// The tag of a file for all its uses. A tag in a page takes precedence over a rule, and important over the other tags.
     pub(crate) fn file_tag(&self, path: &str) -> Option<Tag> {
         let usage = self.site.survey.usage.get(path).copied().unwrap_or_default();
         if usage.important {
@@ -135,17 +135,17 @@ impl<'a> Decisions<'a> {
         if usage.degradable { Some(Tag::Degradable) } else { self.policy.rule(path) }
     }
 
-    /// Whether the file is not touched.
+    /// Whether the file must not be changed.
     pub(crate) fn is_important(&self, path: &str) -> bool {
         self.file_tag(path) == Some(Tag::Important)
     }
 
-    /// Whether the file may go.
+    /// Whether the file may be left out.
     pub(crate) fn is_expendable(&self, path: &str) -> bool {
         self.takes(Step::Expendable) && self.file_tag(path) == Some(Tag::Expendable)
     }
 
-    /// Whether, and how, an image is written again.
+    /// How an image is written again; `None` if it is not.
     pub(crate) fn reduction(&self, path: &str) -> Option<Reduction> {
         let (file, tag) = (self.site.tree.files.get(path)?, self.file_tag(path));
         let sound = file.kind == Kind::Image && self.site.dimensions.contains_key(path);
@@ -159,13 +159,13 @@ impl<'a> Decisions<'a> {
         let reduction = Reduction {
             factor: None,
             similarity: self.policy.least_similarity(self.level),
-            // A lower level has no image in more bytes than a higher one.
+            // An image must not have more bytes at a lower level than at a higher one.
             enough: self.policy.similarity,
             size: self.size(path, if self.level == Level::Lean { 1.0 } else { DENSITY }),
             any_format: self.takes(Step::Photographs),
             variant: self.takes(Step::Variants) && self.site.tree.is_free(&variant),
         };
-        // What is tagged degradable is reduced as if it were large.
+        // An image that is tagged degradable is reduced as if it were large.
         let large = file.bytes > image_limit_bytes || tag == Some(Tag::Degradable);
         let medium = file.bytes > medium_limit_bytes && !large;
         match (large, medium, self.level) {
@@ -181,7 +181,7 @@ impl<'a> Decisions<'a> {
         }
     }
 
-    /// How the copy of an image for plain screens is written, which stands beside the one for screens of twice the density.
+    /// How the copy of an image for plain screens is written, beside the copy for screens of twice the density.
     pub(crate) fn plain(&self, path: &str) -> Option<(String, Reduction)> {
         let reduction = self.reduction(path).filter(|_| self.level == Level::Light)?;
         let size = self.size(path, 1.0)?;
@@ -190,7 +190,7 @@ impl<'a> Decisions<'a> {
         self.site.tree.is_free(&name).then_some((name, Reduction { size: Some(size), ..reduction }))
     }
 
-    /// Width and height that an image gets, if they are fewer than its own.
+    /// The width and height that an image gets, if they are smaller than its own.
     fn size(&self, path: &str, density: f64) -> Option<(usize, usize)> {
         let usage = self.site.survey.usage.get(path).copied().unwrap_or_default();
         let scale = usage.scale * density;
@@ -198,13 +198,13 @@ impl<'a> Decisions<'a> {
         wanted.then(|| scaled(self.site.dimensions[path], scale))
     }
 
-    /// Whether the sheet at `path` goes without this file.
+    /// Whether this file is taken out of the sheet at `path`.
     pub(crate) fn sheet_loses(&self, path: &str, url: &SheetUrl) -> bool {
         let Target::Local(named) = resolve(folder(path), &url.url) else { return false };
         self.style_loses(&named, &url.purpose)
     }
 
-    /// Whether a style sheet or attribute goes without the file at this path.
+    /// Whether the file at this path is taken out of a style sheet or a `style` attribute.
     pub(crate) fn style_loses(&self, named: &str, purpose: &Purpose) -> bool {
         let Some(file) = self.site.tree.find(named) else { return false };
         let small = *purpose == Purpose::Background

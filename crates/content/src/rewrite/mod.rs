@@ -1,7 +1,7 @@
-//! What becomes of the files of a site at a level.
+//! Decides and rewrites the files of a site at a level.
 //!
-//! Comes in: a site, a policy, a level. Goes out: decisions on every file ([`decide`]), and pages ([`page`], [`text`]) and
-//! style sheets as they are at the level. Nothing is written here.
+//! Input: a site, a policy, a level. Output: decisions on every file ([`decide`]), and pages ([`page`], [`text`]) and style
+//! sheets as they are at the level. Nothing is written here.
 
 pub(crate) mod decide;
 mod names;
@@ -15,7 +15,7 @@ use crate::text::document::Document;
 use decide::Decisions;
 use std::collections::BTreeMap;
 
-/// Images with a copy for plain screens, and the path of that copy.
+/// Images that have a copy for plain screens, with the copy's path.
 pub(crate) type Plain = BTreeMap<String, String>;
 
 /// The page or style sheet at `path`, which has these `bytes`, as it is at the level; `None` if it stays as it is.
@@ -30,7 +30,8 @@ pub(crate) fn rewritten(
     }
     match decisions.site.tree.files[path].kind {
         Kind::Page => page::rewritten(decisions, path, &Document::read(path, bytes)?, plain),
-        // A page may come at another level than its sheet, so that no hash would fit all copies of a sheet: it stays.
+        // A page may be served at another level than its sheet, so no single hash would fit all versions of a sheet: a hashed
+        // sheet stays.
         Kind::Style if decisions.site.survey.usage.get(path).is_some_and(|usage| usage.hashed) => None,
         Kind::Style => {
             let decoded = decode(bytes)?;

@@ -1,5 +1,5 @@
-//! The words that stand for a picture that is gone (CA 2): what its author says of it, and what to call a link that showed
-//! nothing else, or nobody could follow it.
+//! The words in the place of a removed picture (CA 2): what its author says about it; and the words for a link that showed
+//! nothing else, because otherwise a visitor could not follow it.
 
 use super::decide::Decisions;
 use super::text::is_script;
@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) struct Names<'a> {
     decisions: &'a Decisions<'a>,
     document: &'a Document,
-    /// Where the images stand whose alternative text the link or button around them says too.
+    /// The places of images whose alternative text is repeated by the link or button around them.
     repeated: BTreeSet<usize>,
 }
 
@@ -21,15 +21,15 @@ impl<'a> Names<'a> {
         Names { decisions, document, repeated: repeated(document) }
     }
 
-    /// The words in the place of a picture of which `alt` tells, apart from the words around it. None where a link or
-    /// button around it says the same.
+    /// The words in the place of a picture with the alternative text `alt`, separated from the words around it; empty if a link
+    /// or button around it says the same.
     pub(super) fn picture(&self, image: &Element, alt: Option<&str>) -> String {
         let is_new = !self.repeated.contains(&image.tag.start);
         let Some(alt) = alt.filter(|_| is_new) else { return String::new() };
         let (text, place) = (self.document.text(), self.document.picture(image));
         let mut after = text[place.end..].chars();
         let touches = match after.next() {
-            // The next picture may leave words too.
+            // The next picture may leave words too, so a blank is needed.
             Some('<') => after.next().is_some_and(char::is_alphabetic),
             next => next.is_some_and(char::is_alphanumeric),
         };
@@ -39,8 +39,8 @@ impl<'a> Names<'a> {
         format!("{}{alt}{}", blank(before), blank(touches && alt.ends_with(char::is_alphanumeric)))
     }
 
-    /// The words for a link or button: its name for those who do not see it, those of its picture, its title, those of the page
-    /// that it leads to, or the address.
+    /// The words for a link or button: its name for screen readers, the words of its picture, its title, the title of the page
+    /// that it leads to, or its address.
     pub(super) fn link(&self, link: &Element, alt: Option<&str>) -> String {
         if let Some(words) = link.words("aria-label").or(alt).or_else(|| link.words("title")) {
             return words.to_owned();
@@ -60,12 +60,12 @@ impl<'a> Names<'a> {
     }
 }
 
-/// What an image may stand in that is named by its text.
+/// Elements that are named by their text.
 const NAMED: [&str; 5] = ["a", "button", "label", "option", "summary"];
-/// A longer link (bytes of the page) is an article, which may well say what an image in it shows.
+/// A longer link (bytes of the page) is an article, which may repeat the words of an image in it.
 pub(super) const LONGEST: usize = 4096;
 
-/// Images in links and buttons whose text has the words of the image's own in it.
+/// The images in links and buttons whose text contains the image's own words.
 fn repeated(document: &Document) -> BTreeSet<usize> {
     let mut texts: BTreeMap<usize, Option<String>> = BTreeMap::new();
     let images = document.elements.iter().filter(|element| element.name == "img");
@@ -79,7 +79,7 @@ fn repeated(document: &Document) -> BTreeSet<usize> {
     again.map(|image| image.tag.start).collect()
 }
 
-/// The words of a text in lower case, each between blanks; `None` where there is none.
+/// The words of a text in lower case, each between blanks; `None` if there are none.
 fn plain(text: &str) -> Option<String> {
     let lower = text.to_lowercase();
     let words = lower.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
@@ -87,7 +87,7 @@ fn plain(text: &str) -> Option<String> {
     (plain.len() > 1).then_some(plain)
 }
 
-/// The last name of a path, in words: `shop/red-shoe.html` is "red shoe".
+/// The last name of a path in words: for `shop/red-shoe.html`, "red shoe".
 fn words_of(path: &str) -> String {
     let path = path.split(['?', '#']).next().unwrap_or(path).trim_end_matches('/');
     let name = path.rsplit('/').next().unwrap_or(path);

@@ -1,7 +1,7 @@
-//! A page at the light or the lean level: which of its elements give way to what.
+//! A page at the light or the lean level: which of its elements are replaced, and by what.
 //!
-//! What scripts may look for stays: an element with `id`, `name` or an event's attribute, on a page with scripts, is
-//! never taken out. So does a map's picture: it is a menu. A reference that leads nowhere stays as it was.
+//! Elements that scripts may look for stay: on a page with scripts, an element with `id`, `name` or an event attribute is never
+//! taken out. The picture of an image map stays too, because it is a menu. A reference that leads nowhere stays as it was.
 
 use super::decide::Decisions;
 use super::names::Names;
@@ -14,10 +14,10 @@ use crate::text::document::{Document, Use, candidates};
 use crate::text::markup::{Edits, Element, escaped};
 use crate::text::reference::{Target, relative};
 
-/// The number of images that load at once whatever the step `lazy` says, because they are seen first.
+/// The number of images that load at once whatever the step `lazy` says, because visitors see them first.
 const EAGER: usize = 3;
 
-/// How the link in the place of a frame looks: in the middle.
+/// The style of the link in a frame's place: centred.
 const FACADE: &str = "display:grid;place-items:center;height:100vh;margin:0;font:1rem sans-serif";
 
 /// A page that is being rewritten.
@@ -29,15 +29,15 @@ struct Rewriter<'a> {
     sizer: Sizer<'a, 'a>,
     names: Names<'a>,
     edits: Edits,
-    /// Images that stay, so far.
+    /// How many images have been kept so far.
     kept: usize,
 }
 
-/// What an image leaves behind.
+/// What replaces an image.
 enum Instead {
-    /// Its alternative text, if that says something; in a link or button without any text, a sign or a word.
+    /// Its alternative text, if that is meaningful; in a link or button without any text, a sign or a word.
     Words,
-    /// A link to it.
+    /// A link to the image.
     Link,
 }
 
@@ -85,7 +85,7 @@ impl<'a> Rewriter<'a> {
         }
     }
 
-    /// A link to a page that the level does not have becomes the text that it was.
+    /// Turns a link to a page that the level does not have into its text.
     fn cut_link(&mut self, element: &Element, tag: Option<Tag>) {
         if !element.is(&["a", "area"]) || tag == Some(Tag::Important) {
             return;
@@ -94,13 +94,13 @@ impl<'a> Rewriter<'a> {
         if !to.is_some_and(|to| self.decisions.cut.contains(to.as_str())) {
             return;
         }
-        // These have no sense without an address (WHATWG HTML, 4.5.1).
+        // Without an address these attributes have no meaning (WHATWG HTML, 4.5.1).
         for name in ["href", "target", "rel", "download", "ping", "hreflang", "type", "referrerpolicy"] {
             self.edits.unset(self.document.text(), element, name);
         }
     }
 
-    /// An element that is tagged expendable itself goes whole, unless something important is in it.
+    /// Removes an element that is itself tagged expendable, unless it contains something important.
     fn goes_as_tagged(&mut self, at: usize) -> bool {
         let Some(whole) = self.document.expendable(at).filter(|_| self.decisions.takes(Step::Expendable))
         else {
@@ -130,7 +130,7 @@ impl<'a> Rewriter<'a> {
         }
     }
 
-    /// What an image gives way to; `None` if it stays.
+    /// What replaces an image; `None` if it stays.
     fn instead(&self, at: usize, file: &str, tag: Option<Tag>) -> Option<Instead> {
         let (decisions, element) = (self.decisions, &self.document.elements[at]);
         let tag = tag.or_else(|| decisions.file_tag(file));
@@ -155,7 +155,7 @@ impl<'a> Rewriter<'a> {
         let text = match (instead, linked, alt) {
             (_, Some(link), _) if !link.has_text => self.in_link(link, at, file, alt),
             (Instead::Link, None, Some(alt)) => {
-                // The reference stays as the page wrote it, with base and query.
+                // The reference stays as it was written, with its base and query.
                 let src =
                     element.get("src").map_or_else(|| relative(&self.document.folder, file), str::to_owned);
                 format!("<a href=\"{}\">{}</a>", escaped(&src), escaped(alt))
@@ -165,8 +165,8 @@ impl<'a> Rewriter<'a> {
         self.edits.replace(self.document.picture(element), text);
     }
 
-    /// What the image at `at` leaves in a link or button without any text, which could not be followed if it left nothing:
-    /// the first of its pictures gets a sign or words. Where another picture stays, it may still say something else.
+    /// The words for a removed image in a link or button without any text, which visitors could not follow if nothing were
+    /// left: its first picture gets a sign or words. If another picture stays, the image may still get words of its own.
     fn in_link(&self, link: &Element, at: usize, file: &str, alt: Option<&str>) -> String {
         let element = &self.document.elements[at];
         let mut images = self.images_in(link).peekable();
@@ -188,7 +188,7 @@ impl<'a> Rewriter<'a> {
         sign.unwrap_or_else(|| escaped(&self.names.link(link, alt)))
     }
 
-    /// The images in a link; none where its end is not known.
+    /// The images in a link; empty if the link's end is not known.
     fn images_in(&self, link: &Element) -> impl Iterator<Item = usize> {
         let (elements, whole) = (&self.document.elements, link.whole().unwrap_or_default());
         let first = elements.partition_point(|other| other.tag.start < whole.start);
@@ -196,8 +196,8 @@ impl<'a> Rewriter<'a> {
         inside.filter(|&other| elements[other].name == "img")
     }
 
-    /// The sign that stands for an icon, in an element with its class, so that sheets place it as they placed the icon; what
-    /// is said of the icon is its title.
+    /// The sign in the place of an icon. Its element has the icon's class, so that sheets place it as they placed the icon; the
+    /// icon's description becomes its title.
     fn sign(&self, element: &Element, file: &str, alt: Option<&str>) -> Option<String> {
         let name = file.rsplit('/').next().unwrap_or(file);
         let glyph = alternative_text::glyph(element.get("class").unwrap_or_default())
@@ -228,18 +228,18 @@ impl<'a> Rewriter<'a> {
                 self.edits.set(element, "srcset", &srcset);
             }
         }
-        // An image that comes late must not move what is below it.
+        // An image that loads late must not move the content below it.
         let late = self.kept > EAGER && (has_room || self.decisions.level == Level::Lean);
         if self.decisions.takes(Step::Lazy) && late && element.get("loading").is_none() {
             self.edits.set(element, "loading", "lazy");
         }
     }
 
-    /// The image's own reference for screens of twice the density, and the same with the name of the copy for `plain` ones. It
-    /// is kept as it was written, since the page may be seen under another address. A reference with a query stays alone: it
-    /// may name a version.
+    /// A `srcset` with the image's own reference for screens of twice the density, and with the name of the copy for `plain`
+    /// screens. The references stay in the form of the page, because it may be reached by another address. A reference with a
+    /// query gets no `srcset`, because the query may name a version.
     fn srcset(&self, element: &Element, plain: &str) -> Option<String> {
-        // A blank would end it here.
+        // A blank would end the reference in a `srcset`.
         let src = element.get("src")?.trim().replace(' ', "%20");
         let (path, fragment) = src.split_at(src.find('#').unwrap_or(src.len()));
         let (stem, ending) = path.rsplit_once('.')?;
@@ -248,7 +248,7 @@ impl<'a> Rewriter<'a> {
         (leads_there && !src.contains('?')).then(|| format!("{copy}{fragment} 1x, {src} 2x"))
     }
 
-    /// A frame of another host shows a link, which loads into it what it was for; an object gives way to a link.
+    /// A frame of another host shows a link that loads its content; an object is replaced by a link.
     fn embed(&mut self, element: &Element) {
         let Some(source) = element.get("src").or_else(|| element.get("data")) else { return };
         let (Target::Elsewhere, Some(whole)) = (self.document.resolve(source), element.whole()) else {
@@ -263,7 +263,7 @@ impl<'a> Rewriter<'a> {
         let class = element.words("class").map(|class| format!(" class=\"{}\"", escaped(class)));
         let class = class.unwrap_or_default();
         if element.name == "iframe" {
-            // The frame keeps its place and its look, so that nothing below it moves.
+            // The frame keeps its place and size, so that nothing below it moves.
             let link =
                 format!("<body style=\"{FACADE}\"><a href=\"{}\">{}</a>", escaped(source), escaped(title));
             self.edits.set(element, "srcdoc", &link);
@@ -273,7 +273,7 @@ impl<'a> Rewriter<'a> {
         self.edits.replace(whole, format!("<a href=\"{}\"{class}>{}</a>", escaped(source), escaped(title)));
     }
 
-    /// The smallest of several candidates, with its descriptor, so that the page is laid out as before.
+    /// Keeps the smallest of several candidates with its descriptor, so that the layout stays the same.
     fn responsive(&mut self, element: &Element) {
         let Some(srcset) = element.get("srcset") else { return };
         let weight =
@@ -292,7 +292,7 @@ impl<'a> Rewriter<'a> {
         if !self.decisions.takes(Step::Video) {
             return;
         }
-        // A film without a poster would be a black box, and one that plays by itself is seen to stand still.
+        // A video without a poster would be a black box, and an autoplaying video would visibly stand still.
         let shows = element.get("poster").is_some() && element.get("autoplay").is_none();
         if self.decisions.level == Level::Light && element.name == "video" && !shows {
             return;
@@ -303,7 +303,7 @@ impl<'a> Rewriter<'a> {
         }
     }
 
-    /// Sheets, scripts, icons, and what is loaded early.
+    /// Handles sheets, scripts, icons, and files that are loaded early.
     fn linked(&mut self, at: usize, element: &Element) {
         let mut references = self.document.references_of(at).iter();
         let Some(reference) = references.find(|reference| reference.purpose != Use::Candidate) else {
@@ -318,7 +318,7 @@ impl<'a> Rewriter<'a> {
             && self.decisions.level == Level::Lean
             && self.decisions.file_tag(&file).is_none()
         {
-            // A page without an icon makes browsers ask for /favicon.ico.
+            // On a page without an icon, browsers would request /favicon.ico.
             self.edits.set(element, "href", "data:,");
         }
     }

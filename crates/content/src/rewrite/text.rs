@@ -1,7 +1,7 @@
-//! A page as text: nothing that a browser has to load.
+//! A page at the text level, on which a browser has nothing to load.
 //!
-//! Scripts go with their events, styles with what they hide, media leave a link or their alternative text. Frames stay:
-//! they are how such a site is read.
+//! Scripts go, with event attributes; styles go, with the elements that they hide; media leave a link or their alternative
+//! text. Frames stay, because such a site is read through them.
 
 use super::names::{LONGEST, Names};
 use crate::roles::alternative_text;
@@ -43,12 +43,12 @@ fn unwrap(element: &Element, edits: &mut Edits) {
     }
 }
 
-/// What an author says of a picture stays; what a template or a camera left does not.
+/// An author's words about a picture stay; names that a template or a camera left do not.
 fn image(names: &Names<'_>, document: &Document, element: &Element, edits: &mut Edits) {
     let path = element.get("src").map_or("", |src| src.split(['?', '#']).next().unwrap_or(src));
     let alt = element.words("alt").and_then(|alt| alternative_text::telling(alt, path));
     let text = match document.around(element, &["a", "button"]) {
-        // A link without any text could not be followed; the first of its pictures speaks for it.
+        // A link without any text could not be followed, so its first picture leaves words.
         Some(link) if !link.has_text => {
             let before = link.tag.end..element.tag.start;
             let from = document.elements.partition_point(|other| other.tag.start < before.start);
@@ -64,8 +64,8 @@ fn image(names: &Names<'_>, document: &Document, element: &Element, edits: &mut 
     edits.replace(document.picture(element), escaped(&text));
 }
 
-/// A link or button that shows an icon alone, drawn in the page or by its style, gets words. Where it has an image, that leaves
-/// them.
+/// If a link or button shows only an icon, drawn in the page or by its style, it gets words; if it has an image, the image
+/// leaves them.
 fn link_or_button(names: &Names<'_>, document: &Document, at: usize, edits: &mut Edits) {
     let element = &document.elements[at];
     if element.get("href").is_some_and(is_script) {
@@ -86,7 +86,7 @@ fn link_or_button(names: &Names<'_>, document: &Document, at: usize, edits: &mut
     edits.replace(inside.start..inside.start, escaped(&names.link(element, icon)));
 }
 
-/// Sheets, icons and what is loaded early go; what is for machines (canonical, alternate) stays.
+/// Sheets, icons and files that are loaded early go; links for machines (canonical, alternate) stay.
 fn link(element: &Element, edits: &mut Edits) {
     let rel = element.get("rel").unwrap_or_default().to_ascii_lowercase();
     let loads =
@@ -98,7 +98,7 @@ fn link(element: &Element, edits: &mut Edits) {
     }
 }
 
-/// A video, a sound or a frame of another sort becomes a link to its file.
+/// A video, a sound or a frame of another kind becomes a link to its file.
 fn media(document: &Document, at: usize, edits: &mut Edits) {
     let element = &document.elements[at];
     let Some(whole) = element.whole() else { return };
@@ -126,7 +126,7 @@ fn area(element: &Element, edits: &mut Edits) {
     edits.replace(element.tag.clone(), text);
 }
 
-/// A button with a picture on it becomes one with its text.
+/// An image button becomes a button with its text.
 fn input(document: &Document, element: &Element, edits: &mut Edits) {
     if element.get("type").is_some_and(|kind| kind.eq_ignore_ascii_case("image")) {
         edits.set(element, "type", "submit");

@@ -1,6 +1,6 @@
-//! Alternative texts that say something, and those that a template left: file names, `IMG-PRODUCT`, `ICON`.
+//! Tells meaningful alternative texts from those that a template left: file names, `IMG-PRODUCT`, `ICON`.
 
-/// Words that say that there is a picture, and not of what.
+/// Words that only say that there is a picture, and not what it shows.
 const PLACEHOLDERS: [&str; 42] = [
     "alt",
     "background",
@@ -48,12 +48,13 @@ const PLACEHOLDERS: [&str; 42] = [
 /// Endings of images' names.
 const ENDINGS: [&str; 9] = [".jpg", ".jpeg", ".png", ".gif", ".webp", ".avif", ".svg", ".bmp", ".ico"];
 
-/// The text, if it says something of the picture: it is no name of its file, and not made of [`PLACEHOLDERS`] and numbers.
+/// The text, if it says something about the picture: it is not its file's name, and not made only of [`PLACEHOLDERS`] and
+/// numbers.
 pub(crate) fn telling<'a>(text: &'a str, path: &str) -> Option<&'a str> {
     let text = text.trim();
     let lower = text.to_ascii_lowercase();
     if !text.chars().any(char::is_alphabetic) {
-        // A bullet: `*`. An ellipsis says nothing.
+        // A bullet such as `*` is meaningful; an ellipsis is not.
         let is_ellipsis = text.chars().all(|c| ".\u{2026}".contains(c));
         return (!is_ellipsis && text.chars().all(|c| c.is_ascii_punctuation() || !c.is_ascii()))
             .then_some(text);
@@ -66,12 +67,13 @@ pub(crate) fn telling<'a>(text: &'a str, path: &str) -> Option<&'a str> {
     (!is_name && !is_placeholder).then_some(text)
 }
 
-/// The stem of the file, where no author writes so: `red_shoe-2` for `red_shoe-2.jpg`, but not `Shoes` for `shoes.jpg`.
+/// Whether the text is the file's stem and unlike an author's words: `red_shoe-2` for `red_shoe-2.jpg`, but not `Shoes` for
+/// `shoes.jpg`.
 fn looks_like_a_name(text: &str, stem: &str) -> bool {
     text == stem && text.contains(['_', '-', '.', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9'])
 }
 
-/// Names of things that have a sign of their own in every font, and the sign.
+/// Names of things for which every font has a sign, with that sign.
 const GLYPHS: [(&str, &str); 25] = [
     ("heart", "\u{2665}"),
     ("favorite", "\u{2665}"),
@@ -100,7 +102,7 @@ const GLYPHS: [(&str, &str); 25] = [
     ("print", "\u{2399}"),
 ];
 
-/// The sign for what a file's name, or an element's class, says it shows.
+/// The sign for the thing that a file's name or an element's class names.
 pub(crate) fn glyph(name: &str) -> Option<&'static str> {
     let lower = name.to_ascii_lowercase();
     let mut words = lower.split(|c: char| !c.is_ascii_alphabetic());

@@ -1,10 +1,9 @@
-//! What an image is for on its site, decided by evidence: where it stands, how large it is shown, what it leads to, what is
-//! said of it, and on how many pages.
+//! Decides what an image is for on its site, from evidence: where it stands, how large it is shown, what it leads to, the texts
+//! about it, and on how many pages it is.
 //!
-//! The first of these that holds decides ([`Reason`] has the words): a tag or a rule; the logo; a size that only icons and
-//! bars have; few bytes; a picture that leads to a page of its own; words of its own;
-//! a size that nobody gives to ornaments; many pages. Every decision stands in the manifest beside its reason, so that an
-//! operator sees what to overrule by a tag.
+//! The first of these that holds decides ([`Reason`] has the words): a tag or a rule; the logo; a size that only icons and bars
+//! have; few bytes; a link to a page of its own; an alternative text; a size that no ornament has; many pages. The manifest has
+//! every decision with its reason, so that an operator sees what to overrule by a tag.
 
 pub(crate) mod alternative_text;
 
@@ -55,34 +54,34 @@ policy_words! {
 }
 
 impl Role {
-    /// Whether it may go at the lean level.
+    /// Whether such an image may go at the lean level.
     pub fn is_cosmetic(self) -> bool {
         matches!(self, Role::Icon | Role::Decoration)
     }
 
-    /// Whether it is kept on every page.
+    /// Whether such an image is kept on every page.
     pub fn is_everywhere(self) -> bool {
         matches!(self, Role::Logo | Role::Product)
     }
 }
 
-/// What pages say of an image, all together.
+/// The evidence about an image from all pages together.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Evidence {
-    /// It is shown as an image in this number of pages.
+    /// The number of pages that show it as an image.
     pub(crate) pages: u64,
-    /// It stands in a link to the first page, at the head of a page.
+    /// Whether it stands in a link to the first page, at the head of a page.
     pub(crate) leads_home: bool,
-    /// Something says that it is the logo.
+    /// Whether a name or text says that it is the logo.
     pub(crate) named_logo: bool,
-    /// It stands in a link to another page.
+    /// Whether it stands in a link to another page.
     pub(crate) leads_to_page: bool,
-    /// Its alternative text says what it shows.
+    /// Whether its alternative text says what it shows.
     pub(crate) described: bool,
 }
 
 impl Evidence {
-    /// Takes in what other pages say.
+    /// Adds the evidence of other pages.
     pub(crate) fn merge(&mut self, other: &Evidence) {
         self.pages += other.pages;
         self.leads_home |= other.leads_home;
@@ -92,7 +91,7 @@ impl Evidence {
     }
 }
 
-/// A file and what is known of it besides the evidence of pages.
+/// An image file's own facts, besides the evidence of pages.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct PictureFacts {
     /// Width and height at which pages show it, or its own (pixels).
@@ -100,19 +99,19 @@ pub(crate) struct PictureFacts {
     pub(crate) bytes: u64,
     pub(crate) tagged: Option<Tag>,
     pub(crate) ruled: Option<Tag>,
-    /// Below this it is cosmetic (byte); 0: nothing is.
+    /// An image below this size (byte) is cosmetic; 0: none is.
     pub(crate) cosmetic_limit: u64,
-    /// The pages of the site.
+    /// The number of pages of the site.
     pub(crate) site_pages: u64,
 }
 
-/// A small picture: an icon or a bullet (pixels a side).
+/// A picture whose sides are at most this long (pixels) is an icon or a bullet.
 const ICON: usize = 32;
-/// The most thickness of a bar or separator (pixels), and how many times as long it is at least.
+/// A bar or separator is at most this thick (pixels), and at least this many times as long.
 const BAR: (usize, usize) = (10, 8);
-/// An image with both sides this long is no ornament (pixels).
+/// An image whose sides are both at least this long (pixels) is no ornament.
 const LARGE: usize = 100;
-/// An image on at least this number of pages, and on this part of them, is an ornament if nothing is said of it.
+/// An image without a text that is on at least this number of pages, and on at least this part of all, is an ornament.
 const REPEATED: (u64, f64) = (3, 0.5);
 
 /// What the image is for, and why.

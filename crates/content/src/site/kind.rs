@@ -1,4 +1,4 @@
-//! What a file is, by its name; and what a step of adaptation may do with it.
+//! The kind of a file by its name, and what a step of adaptation may do with such a file.
 
 /// What a file is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,13 +9,13 @@ pub(crate) enum Kind {
     Style,
     /// A JPEG, PNG, GIF, WebP or AVIF.
     Image,
-    /// An image that is not written again: SVG, icons.
+    /// An image that is not written again, such as SVG and icons.
     OtherImage,
     /// A program in JavaScript.
     Script,
     /// A font, of any format.
     Font,
-    /// Another file compressed beforehand: `page.html.gz`.
+    /// A copy of another file that was compressed beforehand, such as `page.html.gz`.
     Compressed,
     /// A file of any other kind.
     Other,
@@ -33,18 +33,18 @@ impl Kind {
             "svg" | "ico" | "bmp" | "jxl" => Kind::OtherImage,
             "js" | "mjs" => Kind::Script,
             "woff" | "woff2" | "ttf" | "otf" | "eot" => Kind::Font,
-            // An archive is no copy of a page: `site.tar.gz`.
+            // An archive such as `site.tar.gz` is not a compressed copy of a page.
             "gz" | "br" | "zst" if stem.contains('.') && !stem.ends_with(".tar") => Kind::Compressed,
             _ => Kind::Other,
         }
     }
 
-    /// Whether the name is an AVIF's.
+    /// Whether the file's name is an AVIF's.
     pub(crate) fn is_avif(path: &str) -> bool {
         ends_with(path, &["avif"])
     }
 
-    /// Whether the name is an SVG image's.
+    /// Whether the file's name is an SVG image's.
     pub(crate) fn is_svg(path: &str) -> bool {
         ends_with(path, &["svg"])
     }
@@ -53,7 +53,7 @@ impl Kind {
         matches!(self, Kind::Image | Kind::OtherImage)
     }
 
-    /// Whether it is worth compressing.
+    /// Whether such a file is worth compressing.
     pub(crate) fn is_text(self, path: &str) -> bool {
         matches!(self, Kind::Page | Kind::Style | Kind::Script)
             || ends_with(path, &["svg", "json", "xml", "txt"])

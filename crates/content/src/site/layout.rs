@@ -1,9 +1,9 @@
-//! How large a page shows an image, and what may be said of that in its tag without moving anything.
+//! How large a page shows an image, and which attributes fix that size without moving anything.
 //!
-//! An image that has its size from attributes, or from simple words of style sheets, is shown at that size whatever its
-//! file has; so the file may have fewer pixels. One that nothing sizes has the size of its file: the attributes that say
-//! so are set, and then the same holds. Where sheets say what cannot be read here (percents, units of the font), or come
-//! from elsewhere, the size is unknown and the file keeps its pixels.
+//! If attributes or simple declarations of style sheets size an image, it is shown at that size whatever its file has, so the
+//! file may have fewer pixels. If nothing sizes it, it has the size of its file; attributes with that size are then set, and
+//! the file may have fewer pixels too. If a sheet uses sizes that cannot be evaluated here (percents, units of the font), or
+//! comes from elsewhere, the size is unknown and the file keeps its pixels.
 
 use crate::text::boxes::{Boxes, Sizing};
 use crate::text::document::{Document, Use};
@@ -13,17 +13,18 @@ use crate::text::reference::Target;
 /// How an image is laid out.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Layout {
-    /// The part of its own width and height that is seen; at most 1, but of a drawing, which has no pixels of its own.
+    /// The part of the image's own width and height at which it is shown; above 1 only for a drawing, which has no pixels of
+    /// its own.
     pub(crate) scale: f64,
-    /// The attributes that have to be set, so that its file's size does not matter: width, height.
+    /// Whether the attributes width and height must be set, so that the file's size does not matter.
     pub(crate) set: [bool; 2],
 }
 
-/// Hosts whose sheets have fonts and nothing else.
+/// Hosts whose sheets contain only fonts.
 const FONT_HOSTS: [&str; 2] = ["fonts.googleapis.com", "fonts.bunny.net"];
 
-/// The sheets of a page, as far as they are known: those of the site in `sheets`, and those in the page. `None` if one of
-/// another host may say anything.
+/// The sheets of a page: those of the site, from `sheets`, and those in the page. `None` if it loads a sheet of another host,
+/// which may contain anything.
 pub(crate) fn boxes<'a>(
     document: &Document,
     sheet: impl Fn(&str) -> Vec<&'a Boxes>,
@@ -50,7 +51,7 @@ pub(crate) fn layout(element: &Element, sheets: Sizing, own: (usize, usize)) -> 
     Some(Layout { scale: layout.scale.min(1.0), ..layout })
 }
 
-/// The layout of a drawing that says this width and height of itself; `None` if it is not known.
+/// The layout of a drawing with this own width and height; `None` if it is not known.
 pub(crate) fn of_drawing(element: &Element, sheets: Sizing, own: (usize, usize)) -> Option<Layout> {
     let inline = element.get("style").map(Sizing::of).unwrap_or_default();
     let attribute = |name: &str| match element.get(name).map(str::trim) {
@@ -65,7 +66,7 @@ pub(crate) fn of_drawing(element: &Element, sheets: Sizing, own: (usize, usize))
     let side = |at: usize| inline.pixels[at].or(sheets.pixels[at]).or(attributes[at]);
     let scales = [side(0).map(|width| width / own.0 as f64), side(1).map(|height| height / own.1 as f64)];
     let scale = scales.into_iter().flatten().reduce(f64::max);
-    // A height without `auto` would stay where the width gives way.
+    // If the width may shrink, a height without `auto` would not follow it.
     let set = match scale {
         None => [true, all.follows || !all.shrinks],
         Some(_) => [false, false],

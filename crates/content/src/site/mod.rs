@@ -1,7 +1,7 @@
 //! A site as it was read: its files, what its pages load and link to, and the sizes of its images.
 //!
-//! Comes in: the site's folder ([`tree`]) and dynamic pages that were fetched ([`snapshot`]). Goes out: a [`Site`], on
-//! which all decisions and figures rest; it does not change.
+//! Input: the site's folder ([`tree`]) and dynamic pages that were fetched ([`snapshot`]). Output: a [`Site`], on which all
+//! decisions and figures are based; it does not change.
 
 pub(crate) mod kind;
 pub(crate) mod layout;
@@ -28,28 +28,28 @@ use tree::Tree;
 /// Requests or views by path.
 pub(crate) type Views = BTreeMap<String, u64>;
 
-/// The site.
+/// The site as it was read.
 #[derive(Debug)]
 pub(crate) struct Site {
     pub(crate) tree: Tree,
     pub(crate) survey: Survey,
-    /// Width and height of the images whose head says so.
+    /// The width and height of each image, if its head has them.
     pub(crate) dimensions: BTreeMap<String, (usize, usize)>,
-    /// Width and height of the SVG images that say so.
+    /// The width and height of each SVG image that states them.
     pub(crate) drawings: BTreeMap<String, (usize, usize)>,
-    /// What sheets say of sizes.
+    /// The sizes that each sheet sets.
     pub(crate) sheets: BTreeMap<String, Boxes>,
-    /// What is wrong with files.
+    /// Problems with files of the site.
     pub(crate) problems: Vec<Problem>,
 }
 
-/// The bytes of an image's file that are read for its size; metadata or comments may come before it.
+/// How many bytes of an image's file are read to find its size, because metadata or comments may come first.
 const HEAD: u64 = 256 * 1024;
 
-/// What is said of a program that lies among the files.
+/// The message about a program among the files.
 pub(crate) const PROGRAM: &str = "a program, copied for a server that runs it; the gateway does not send its source: name its page by `snapshot`";
 
-/// What was found in one file.
+/// The results of reading one file.
 #[derive(Default)]
 struct Seen {
     survey: Survey,
@@ -63,12 +63,12 @@ impl Site {
     /// Reads every page and sheet, and the head of every image.
     ///
     /// # Errors
-    /// A file cannot be read, or the user does not want to wait any longer.
+    /// A file cannot be read, or the user stopped the run.
     pub(crate) fn read(tree: Tree, watch: &dyn Watch) -> io::Result<Site> {
         let problems = tree.skipped.clone();
         let (survey, dimensions, drawings, sheets) = Default::default();
         let mut site = Site { tree, survey, dimensions, drawings, sheets, problems };
-        // What pages show depends on sheets and on images' sizes, so these are read first.
+        // What pages show depends on sheets and on images' sizes, so sheets and images are read first.
         let is_page = |path: &&String| site.tree.files[*path].kind == Kind::Page;
         let (pages, others): (Vec<&String>, Vec<&String>) = site.tree.files.keys().partition(is_page);
         let (pages, others): (Vec<String>, Vec<String>) =
@@ -87,7 +87,7 @@ impl Site {
         Ok(site)
     }
 
-    /// What a page is seen against.
+    /// The facts of the site that a survey of pages needs.
     pub(crate) fn ground(&self) -> Ground<'_> {
         let Site { tree, survey, dimensions, drawings, sheets, .. } = self;
         Ground { tree, first: self.first_path(), sheets, imports: &survey.imports, dimensions, drawings }
@@ -120,7 +120,7 @@ impl Site {
         Ok(survey)
     }
 
-    /// The page that the site begins with.
+    /// The first page of the site.
     pub(crate) fn first(&self) -> Option<String> {
         self.tree.find("")
     }
@@ -129,7 +129,7 @@ impl Site {
         self.tree.files.get(path).map_or(0, |file| file.bytes)
     }
 
-    /// Views by page, from requests by path; and how many requests were for pages.
+    /// The views of each page, from requests by path; and the number of requests for pages.
     pub(crate) fn page_views(&self, requests: &Views) -> (Views, u64) {
         let mut views = Views::new();
         for (path, count) in requests {
@@ -142,7 +142,7 @@ impl Site {
         (views, matched)
     }
 
-    /// The pages by popularity: by views, if there is a log; else the fewer links from the first page, the more popular.
+    /// The pages by popularity: by views, if there is a log; otherwise, pages with fewer links from the first page come first.
     pub(crate) fn ranked<'a>(&'a self, views: Option<&Views>) -> Vec<(&'a String, &'a Page)> {
         let first = self.first();
         let depths = first.as_ref().map(|first| self.survey.depths(first, false)).unwrap_or_default();
@@ -174,7 +174,7 @@ fn look(ground: &Ground<'_>, path: &str) -> io::Result<Seen> {
             seen.dimensions = image::dimensions(&head);
             seen.problem = seen.dimensions.is_none().then_some("a broken image, or none: copied as it is");
             if image::is_turned(&head) {
-                // Its sides are not those of its file.
+                // Viewers turn the image, so its sides as shown are not those of its file.
                 seen.survey.usage.entry(path.to_owned()).or_default().fixed = true;
             }
         }

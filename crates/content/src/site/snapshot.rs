@@ -1,17 +1,17 @@
-//! Dynamic pages, stored as they are now: so a tree has what a program makes at full (CA 2).
+//! Dynamic pages, stored as they are now, so that lower trees have what a program makes at full (CA 2).
 //!
-//! A page is fetched once and then adapted like any other. It is stored under its own path, so that its address leads to it
-//! at every level: `/catalog.php` to the file `catalog.php`, `/catalog/` to `catalog/index.html`. The shell fetches it; no
-//! TLS takes part, since the program is the site's own, and near.
+//! A page is fetched once and then adapted like any other. It is stored under its own path, so that its address leads to it at
+//! every level: `/catalog.php` to the file `catalog.php`, `/catalog/` to `catalog/index.html`. The caller fetches it; TLS is
+//! not needed, because the program is the site's own, and near.
 
 use crate::parallel::refused;
 use crate::text::reference::{Target, resolve};
 use std::io;
 
-/// The path in a tree of the page at an address.
+/// The path in a tree for the page at an address.
 ///
 /// # Errors
-/// `InvalidInput`: the address cannot be one of a page of the site.
+/// `InvalidInput`: the address cannot be that of a page of the site.
 pub(crate) fn path(address: &str) -> io::Result<String> {
     let path = path_of(address).map_err(|what| refused(format!("{address}: {what}")))?;
     let what = "it leads to no file in a tree; write its path without `..` and doubled slashes";
@@ -25,7 +25,7 @@ pub(crate) fn path(address: &str) -> io::Result<String> {
     Ok(file)
 }
 
-/// The path of an address that can be one of a page of the site; else what to write instead.
+/// The path of an address, if it may be that of a page of the site; otherwise what to write instead.
 fn path_of(address: &str) -> Result<&str, &'static str> {
     let rest = address.strip_prefix("http://");
     let rest =
@@ -41,7 +41,7 @@ fn path_of(address: &str) -> Result<&str, &'static str> {
     Ok(if path.is_empty() { "/" } else { path })
 }
 
-/// The file of a tree to which a server takes this path.
+/// The file of a tree that a server sends for this path.
 fn file(path: &str) -> Option<String> {
     let Target::Local(file) = resolve("", path) else { return None };
     let plain = path[1..].split('/').rev().skip(1).all(|segment| !segment.is_empty() && segment != "..");

@@ -1,4 +1,4 @@
-//! What a site's pages load and link to: all that decisions and estimates rest on.
+//! What a site's pages load and link to, on which all decisions and estimates are based.
 
 use super::kind::Kind;
 use super::layout::{self, Layout};
@@ -12,80 +12,80 @@ use crate::text::markup::Element;
 use crate::text::reference::{Target, folder, resolve};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// What a page says of the files that it refers to.
+/// The references of a page to files.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Page {
-    /// Files that a view of it loads, each once.
+    /// The files that a view of the page loads, each once.
     pub(crate) embedded: BTreeSet<String>,
-    /// Embedded files that are images in the text, which another page may show in its place.
+    /// Embedded files that are images in the text, which may be shown on another page instead.
     pub(crate) images: BTreeSet<String>,
-    /// Those that it still shows when what is tagged expendable is gone.
+    /// The images that the page still shows when its expendable elements are gone.
     pub(crate) lasting: BTreeSet<String>,
-    /// Pages that it leads to.
+    /// The pages to which it links.
     pub(crate) links: BTreeSet<String>,
-    /// Pages whose link is tagged important.
+    /// The pages to which an important link leads.
     pub(crate) important_links: BTreeSet<String>,
-    /// References to files that are not there.
+    /// The number of references to missing files.
     pub(crate) dangling: u64,
-    /// Files of other hosts that a view loads.
+    /// The number of files of other hosts that a view loads.
     pub(crate) external: u64,
-    /// What it is called.
+    /// The page's title.
     pub(crate) title: Option<String>,
 }
 
-/// How a file is used.
+/// How all pages and sheets use a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Usage {
-    /// The largest part of its width at which an image of a page shows it, above 1 for drawings alone; 0 if none does.
+    /// The largest part of its own width at which a page shows the image; above 1 only for drawings; 0 if no page shows it.
     pub(crate) scale: f64,
-    /// Where the file's own size counts, or may count.
+    /// Whether the file's own size matters somewhere, or may matter.
     pub(crate) fixed: bool,
-    /// With the tag important.
+    /// Whether it is used with the tag important.
     pub(crate) important: bool,
-    /// With the tag degradable.
+    /// Whether it is used with the tag degradable.
     pub(crate) degradable: bool,
-    /// With the tag expendable.
+    /// Whether it is used with the tag expendable.
     pub(crate) expendable: bool,
-    /// Without the tag expendable.
+    /// Whether it is used without the tag expendable.
     pub(crate) otherwise: bool,
-    /// A page says its hash: browsers refuse it if it changes.
+    /// Whether a page states its hash, so that browsers refuse it if it changes.
     pub(crate) hashed: bool,
 }
 
 impl Usage {
-    /// Whether the file may go wherever it is used. A tag on one page says nothing of the others.
+    /// Whether all uses of the file are expendable. A tag on one page says nothing about the others.
     pub(crate) fn is_expendable(&self) -> bool {
         self.expendable && !self.otherwise
     }
 }
 
-/// What a survey of pages takes as known.
+/// The facts that a survey of pages needs.
 pub(crate) struct Ground<'a> {
     pub(crate) tree: &'a Tree,
-    /// The page that the site begins with.
+    /// The first page of the site.
     pub(crate) first: Option<&'a str>,
-    /// Sheets, and what they say of sizes.
+    /// The sizes that each sheet sets; and the sheets that each sheet imports.
     pub(crate) sheets: &'a BTreeMap<String, Boxes>,
     pub(crate) imports: &'a BTreeMap<String, BTreeSet<String>>,
-    /// Width and height of images.
+    /// The width and height of each image.
     pub(crate) dimensions: &'a BTreeMap<String, (usize, usize)>,
-    /// The same of SVG images.
+    /// The width and height of each SVG image.
     pub(crate) drawings: &'a BTreeMap<String, (usize, usize)>,
 }
 
-/// Pages and the files that they use.
+/// The pages, and the use of files by them.
 #[derive(Debug, Default)]
 pub(crate) struct Survey {
     pub(crate) pages: BTreeMap<String, Page>,
     pub(crate) usage: BTreeMap<String, Usage>,
-    /// What pages say of the images that they show.
+    /// The evidence of pages about the images that they show.
     pub(crate) evidence: BTreeMap<String, Evidence>,
-    /// Sheets that a sheet loads.
+    /// The sheets that each sheet loads.
     pub(crate) imports: BTreeMap<String, BTreeSet<String>>,
 }
 
 impl Survey {
-    /// Takes in a page.
+    /// Adds a page to the survey.
     pub(crate) fn page(&mut self, path: &str, document: &Document, ground: &Ground<'_>) {
         let tree = ground.tree;
         let sizer = Sizer::of(document, ground);
@@ -117,7 +117,7 @@ impl Survey {
                             .or_default()
                             .merge(&evidence(document, reference, &file, ground));
                     }
-                    // A program makes another image for each query.
+                    // If a program makes the image, each query may give another one.
                     let is_one = tree.files[&file].kind.is_image();
                     if matches!(purpose, Use::Image | Use::Candidate) && is_one {
                         let goes =
@@ -165,7 +165,7 @@ impl Survey {
         }
     }
 
-    /// Takes in a style sheet.
+    /// Adds a style sheet to the survey.
     pub(crate) fn sheet(&mut self, path: &str, text: &str, tree: &Tree) {
         for url in css::urls(text) {
             let Target::Local(named) = resolve(folder(path), &url.url) else { continue };
@@ -178,7 +178,7 @@ impl Survey {
         }
     }
 
-    /// Takes in what was found in other files.
+    /// Adds the survey of other files.
     pub(crate) fn merge(&mut self, part: Survey) {
         self.pages.extend(part.pages);
         self.imports.extend(part.imports);
@@ -197,10 +197,10 @@ impl Survey {
         }
     }
 
-    /// To be called when all files are taken in: pages load the sheets that their sheets import.
+    /// Completes the survey when all files are added: pages also load the sheets that their sheets import.
     ///
-    /// Which backgrounds and fonts of a sheet a page loads depends on its elements; they are not counted, so that what
-    /// is estimated to be saved is rather too little.
+    /// Which backgrounds and fonts of a sheet a page loads depends on its elements. They are not counted, so the estimated
+    /// savings are rather too small.
     pub(crate) fn finish(&mut self) {
         for page in self.pages.values_mut() {
             let mut open: Vec<String> = page.embedded.iter().cloned().collect();
@@ -214,7 +214,7 @@ impl Survey {
         }
     }
 
-    /// How many links each page is away from the `first`. Pages in frames are as near as the page that shows them.
+    /// The number of links from the `first` page to each page. A page in a frame is as near as the page that shows it.
     pub(crate) fn depths(&self, first: &str, important: bool) -> BTreeMap<&str, u32> {
         let mut depths: BTreeMap<&str, u32> = BTreeMap::new();
         let mut open = VecDeque::new();
@@ -225,7 +225,7 @@ impl Survey {
         while let Some(path) = open.pop_front() {
             let (page, depth) = (&self.pages[path], depths[path]);
             let links = page.links.iter().map(|link| {
-                // An important link makes its page as near as the first one.
+                // With `important`, an important link makes its page as near as the first one.
                 (link, if important && page.important_links.contains(link) { 0 } else { depth + 1 })
             });
             let frames = page.embedded.iter().map(|frame| (frame, depth));
@@ -241,11 +241,11 @@ impl Survey {
     }
 }
 
-/// Sizes of the images of one page.
+/// Computes the sizes of the images of one page.
 pub(crate) struct Sizer<'a, 'g> {
     ground: &'g Ground<'a>,
     document: &'g Document,
-    /// What the page's sheets say; `None` if they may say anything.
+    /// The sizes that the page's sheets set; `None` if the sheets may contain anything.
     boxes: Option<(Vec<&'g Boxes>, Vec<Boxes>)>,
 }
 
@@ -265,8 +265,8 @@ impl<'a, 'g> Sizer<'a, 'g> {
         Sizer { ground, document, boxes: layout::boxes(document, sheet) }
     }
 
-    /// The layout of an image of the page; `None` if it is not known, or if the image is one of several candidates or has
-    /// places on it to click at.
+    /// The layout of an image of the page; `None` if it is not known, if the image is one of several candidates, or if it is an
+    /// image map.
     pub(crate) fn layout(&self, element: &Element, file: &str) -> Option<Layout> {
         let document = self.document;
         let (sheets, own) = self.boxes.as_ref()?;
@@ -283,8 +283,8 @@ impl<'a, 'g> Sizer<'a, 'g> {
     }
 }
 
-/// Whether a view of the page loads the file of this reference. Where there are candidates for screens of several
-/// densities, that is the one for the plainest screen, in place of the image's own file.
+/// Whether a view of the page loads the file of this reference. If there are candidates for screens of several densities, the
+/// one for the plainest screen is loaded instead of the image's own file.
 fn is_loaded(purpose: Use, element: &Element) -> bool {
     let has_densities = || {
         let all = candidates(element.get("srcset").unwrap_or_default());
@@ -296,7 +296,7 @@ fn is_loaded(purpose: Use, element: &Element) -> bool {
     }
 }
 
-/// What an image's place on a page says of it.
+/// The evidence about an image from its place on a page.
 fn evidence(document: &Document, reference: &Reference, file: &str, ground: &Ground<'_>) -> Evidence {
     let element = &document.elements[reference.element];
     let link = document.around(element, &["a"]);

@@ -15,25 +15,25 @@ pub(crate) struct File {
     pub(crate) bytes: u64,
 }
 
-/// What the folder holds. Paths are relative to it, with `/`.
+/// The content of the site's folder. Paths are relative to it, with `/`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tree {
     pub(crate) root: PathBuf,
     pub(crate) files: BTreeMap<String, File>,
-    /// Links within the folder, and where they lead, relative to where they stand. They are made again as links: so a
-    /// loop of them stays one, and nothing is stored twice.
+    /// Links within the folder, with their targets relative to their own places. They become links again in the trees, so that
+    /// nothing is stored twice and a loop of links stays one.
     pub(crate) links: BTreeMap<String, PathBuf>,
-    /// Dynamic pages as they were fetched. They are among the files, too, and in place of one of the same path.
+    /// The fetched dynamic pages. They are among the files too, and replace a file of the same path.
     pub(crate) snapshots: BTreeMap<String, Vec<u8>>,
-    /// What was left out, and why.
+    /// The paths that were left out, and why.
     pub(crate) skipped: Vec<Problem>,
 }
 
 impl Tree {
-    /// Reads the folder, without what is in its files.
+    /// Reads the names and sizes in the folder, not the content of its files.
     ///
     /// # Errors
-    /// `InvalidInput`: there is no such folder, or one in it cannot be read.
+    /// `InvalidInput`: there is no such folder, or a folder in it cannot be read.
     pub(crate) fn read(root: &Path) -> io::Result<Tree> {
         let found = root.canonicalize().and_then(|root| match root.is_dir() {
             true => Ok(root),
@@ -101,7 +101,7 @@ impl Tree {
         self.skipped.push(Problem::new(path, why));
     }
 
-    /// The file that a server gives for `path`: itself, or its folder's index; through links, too.
+    /// The file that a server sends for `path`: the file itself, or its folder's index; links are followed.
     pub(crate) fn find(&self, path: &str) -> Option<String> {
         if self.files.contains_key(path) {
             return Some(path.to_owned());
@@ -127,10 +127,10 @@ impl Tree {
         !self.files.contains_key(path) && !self.links.contains_key(path)
     }
 
-    /// Takes in a dynamic page that was fetched, in the place of a file or link of the same path.
+    /// Adds a fetched dynamic page, which replaces a file or link of the same path.
     ///
     /// # Errors
-    /// `InvalidInput`: one of two names would have to be a file and a folder at once.
+    /// `InvalidInput`: a path would have to be a file and a folder at once.
     pub(crate) fn take(&mut self, path: String, bytes: Vec<u8>) -> io::Result<()> {
         let mut around = path.match_indices('/').map(|(slash, _)| &path[..slash]);
         let inside =

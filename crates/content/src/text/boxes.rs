@@ -1,24 +1,24 @@
-//! How large an element is shown, as far as style sheets say so in simple words.
+//! How large an element is shown, as far as style sheets size it by simple declarations.
 //!
-//! A rule counts if its last compound selector and the one before it fit (Selectors 4, 3.1), whatever stands further to the
-//! left, and in every medium: so that rather too many rules count than too few. The only declarations that count are those
-//! that size a box. What no whole number of pixels says is unknown, and an image of unknown size keeps its own.
+//! A rule counts if its last compound selector and the one before it match (Selectors 4, 3.1), whatever stands further to the
+//! left, and in every medium, so that rather too many rules count than too few. Only declarations that size a box are read. If
+//! a size is not a whole number of pixels it is unknown, and an image of unknown size keeps its own.
 
 use super::document::Document;
 use super::markup::Element;
 
-/// What a sheet does to the size of elements.
+/// The sizes that a sheet sets.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Boxes(Vec<(Selector, Sizing)>);
 
-/// The end of a selector.
+/// The last two compounds of a selector.
 #[derive(Clone, Debug, PartialEq)]
 struct Selector {
     last: Compound,
     before: Option<Compound>,
 }
 
-/// A name, classes and an identifier; nothing at all fits every element.
+/// A name, classes and an identifier; an empty compound matches every element.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Compound {
     name: Option<String>,
@@ -26,21 +26,21 @@ struct Compound {
     id: Option<String>,
 }
 
-/// What declarations say of the size of a box.
+/// The size that declarations give a box.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Sizing {
-    /// Width and height in pixels, each the largest that any rule says.
+    /// The width and height in pixels, each the largest that any rule sets.
     pub(crate) pixels: [Option<f64>; 2],
-    /// A width or height that depends on what is around.
+    /// Whether a width or height depends on the surroundings.
     pub(crate) unknown: bool,
-    /// It becomes narrower where there is no room.
+    /// Whether the box becomes narrower if there is no room.
     pub(crate) shrinks: bool,
-    /// Its height follows from its width.
+    /// Whether its height follows from its width.
     pub(crate) follows: bool,
 }
 
 impl Sizing {
-    /// Both together.
+    /// The combination of both.
     pub(crate) fn and(self, other: Sizing) -> Sizing {
         let larger = |at: usize| match (self.pixels[at], other.pixels[at]) {
             (Some(one), Some(other)) => Some(one.max(other)),
@@ -54,7 +54,7 @@ impl Sizing {
         }
     }
 
-    /// What declarations say, such as those of a `style` attribute.
+    /// Reads the sizes in declarations, such as those of a `style` attribute.
     pub(crate) fn of(declarations: &str) -> Sizing {
         let mut sizing = Sizing::default();
         for declaration in declarations.split(';') {
@@ -88,7 +88,7 @@ impl Sizing {
 }
 
 impl Boxes {
-    /// What a sheet says.
+    /// Reads the sizes that a sheet sets.
     pub(crate) fn of(sheet: &str) -> Boxes {
         let sheet = without_comments(sheet);
         let (mut found, mut preludes, mut start) = (Vec::new(), Vec::new(), 0);
@@ -106,7 +106,7 @@ impl Boxes {
                     }
                     start = at + 1;
                 }
-                // Between rules: the end of an import. Within one: the declarations go on.
+                // Between rules, a semicolon ends an import; within a rule, the declarations go on.
                 b';' if preludes.last().is_none_or(|prelude| prelude.trim_start().starts_with('@')) => {
                     start = at + 1
                 }
@@ -116,7 +116,7 @@ impl Boxes {
         Boxes(found)
     }
 
-    /// What the sheet says of an element.
+    /// The size that the sheet gives an element.
     pub(crate) fn sizing(&self, document: &Document, element: &Element) -> Sizing {
         let fits = |selector: &&(Selector, Sizing)| selector.0.fits(document, element);
         self.0.iter().filter(fits).fold(Sizing::default(), |sum, (_, sizing)| sum.and(*sizing))
@@ -132,7 +132,8 @@ fn without_comments(sheet: &str) -> String {
     out + rest
 }
 
-/// The selectors of a rule that can fit an element by their ends; a pseudo-element's box is not the element's.
+/// The selectors of a rule that may match an element by their last parts. Pseudo-elements are left out, because their boxes are
+/// not the element's.
 fn selectors(prelude: &str) -> impl Iterator<Item = Selector> {
     let is_box =
         |selector: &&str| ![":before", ":after", "::"].iter().any(|pseudo| selector.contains(pseudo));
@@ -145,7 +146,7 @@ fn selectors(prelude: &str) -> impl Iterator<Item = Selector> {
 }
 
 impl Compound {
-    /// States and attributes are taken to be there.
+    /// Reads a compound. States and attributes are assumed to match.
     fn of(text: &str) -> Compound {
         let plain = &text[..text.find([':', '[']).unwrap_or(text.len())];
         let mut compound = Compound::default();

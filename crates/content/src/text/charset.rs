@@ -1,24 +1,24 @@
-//! The encoding of a page: found as a browser does it, and given back byte for byte.
+//! The encoding of a page: found as a browser finds it, and restored byte for byte.
 
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
 
-/// A page as text, and how it was encoded.
+/// A page as text, with its encoding.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Decoded {
     pub(crate) text: String,
     encoding: &'static Encoding,
-    /// The byte order mark that stood before it.
+    /// The byte order mark before the page.
     mark: Vec<u8>,
 }
 
-/// How far in a page its `<meta charset>` is looked for (HTML, 13.2.3.2).
+/// How many bytes of a page are searched for its `<meta charset>` (HTML, 13.2.3.2).
 const PRESCAN: usize = 1024;
 
-/// Decodes a page; `None` where decoding would lose something, as of a file that is no text.
+/// Decodes a page; `None` if decoding would lose something, for instance because the file is no text.
 ///
-/// A byte order mark counts most, then what the page declares, then UTF-8 if it is that; the rest is taken as
-/// windows-1252, which has a letter for every byte and so loses none. Whatever was chosen, encoding again must give the
-/// same bytes.
+/// A byte order mark takes precedence, then the page's declaration, then UTF-8 if the bytes are valid; anything else is read as
+/// windows-1252, which has a letter for every byte and so loses none. Whatever was chosen, encoding the text again must give
+/// the same bytes.
 pub(crate) fn decode(bytes: &[u8]) -> Option<Decoded> {
     let (encoding, length) =
         Encoding::for_bom(bytes).unwrap_or_else(|| (declared(bytes).unwrap_or(UTF_8), 0));
@@ -41,7 +41,7 @@ fn declared(bytes: &[u8]) -> Option<&'static Encoding> {
         let value = value.strip_prefix(b"\"").or_else(|| value.strip_prefix(b"'")).unwrap_or(value);
         let end = value.iter().position(|byte| b"\"'; >/".contains(byte) || byte.is_ascii_whitespace());
         match Encoding::for_label(&value[..end.unwrap_or(value.len())]) {
-            // A page whose declaration could be read is not in UTF-16, whatever it says.
+            // If a declaration could be read as ASCII, the page is not in UTF-16, even if it says so.
             Some(encoding) if encoding == UTF_16LE || encoding == UTF_16BE => return Some(UTF_8),
             Some(encoding) => return Some(encoding),
             None => {}
@@ -51,7 +51,7 @@ fn declared(bytes: &[u8]) -> Option<&'static Encoding> {
 }
 
 impl Decoded {
-    /// `text` in the page's encoding; letters that it has not become numeric references.
+    /// Encodes `text` in the page's encoding; letters that the encoding lacks become numeric references.
     pub(crate) fn encode(&self, text: &str) -> Vec<u8> {
         let units =
             |to_bytes: fn(u16) -> [u8; 2]| text.encode_utf16().flat_map(to_bytes).collect::<Vec<u8>>();

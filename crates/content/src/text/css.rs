@@ -1,7 +1,7 @@
-//! Style sheets: the files that they load, and taking some of them out.
+//! Style sheets: finds the files that they load, and takes some of them out.
 //!
-//! Only tokens are looked at (CSS Syntax 3, 4): comments, strings, `url(...)`, blocks and the name of the declaration
-//! that a URL is in. That is enough to tell a background from a font, and leaves all else as it was, byte for byte.
+//! Only tokens are read (CSS Syntax 3, 4): comments, strings, `url(...)`, blocks, and the name of the declaration with the URL.
+//! That is enough to tell a background from a font, and leaves everything else as it was, byte for byte.
 
 use super::markup::Edits;
 use std::ops::Range;
@@ -11,7 +11,7 @@ use std::ops::Range;
 pub(crate) struct SheetUrl {
     /// The whole `url(...)`, or an import's string.
     pub(crate) range: Range<usize>,
-    /// What it says.
+    /// The URL, decoded.
     pub(crate) url: String,
     /// What it is for.
     pub(crate) purpose: Purpose,
@@ -22,34 +22,34 @@ pub(crate) struct SheetUrl {
 pub(crate) enum Purpose {
     /// `@import`: another sheet.
     Import,
-    /// A source of the font face whose whole rule is here. A browser takes the first that it can read.
+    /// A source of a font face, with the range of its whole rule. A browser takes the first source that it can read.
     Font(Range<usize>),
-    /// `background`, `background-image`, `list-style`, `list-style-image`: there may be none.
+    /// `background`, `background-image`, `list-style` or `list-style-image`, which may also be `none`.
     Background,
     /// Any other declaration: a cursor, a mask, content.
     Other,
 }
 
-/// No declaration's name that says what a file is for is longer, with a blank or comment behind it.
+/// The names of declarations that tell what a file is for are no longer than this, with a blank or comment behind them.
 const LONGEST_NAME: usize = 64;
 
-/// Scanner over a sheet, or over the declarations of a `style` attribute.
+/// A scanner over a sheet, or over the declarations of a `style` attribute.
 struct Scanner<'a> {
     text: &'a str,
     at: usize,
     found: Vec<SheetUrl>,
-    /// Where the present declaration or prelude began, behind the blanks and comments before it.
+    /// Where the present declaration or prelude begins, after blanks and comments.
     start: usize,
     blocks: Vec<Block>,
-    /// Strings in blocks that name no file, with the selectors before the block.
+    /// Strings in blocks that name no file, with the selectors of their rule.
     strings: Vec<(Range<usize>, String)>,
 }
 
-/// A block that is open.
+/// An open block.
 struct Block {
-    /// A font face's: the place in `found` from which its sources are.
+    /// If the block is a font face, the index in `found` of its first source.
     face: Option<usize>,
-    /// What stands before it: selectors, or an at-rule.
+    /// The text before the block: selectors, or an at-rule.
     prelude: Range<usize>,
 }
 
@@ -58,8 +58,8 @@ pub(crate) fn urls(sheet: &str) -> Vec<SheetUrl> {
     scanned(sheet).found
 }
 
-/// The texts that `sheet` puts into pages, such as by `content`, each with the selectors of its rule; and other strings,
-/// such as names of fonts.
+/// The texts that `sheet` puts into pages, such as by `content`, each with the selectors of its rule; and other strings, such
+/// as names of fonts.
 pub(crate) fn strings(sheet: &str) -> Vec<(String, String)> {
     let strings = scanned(sheet).strings.into_iter();
     strings.map(|(selectors, text)| (sheet[selectors].to_owned(), text)).collect()
@@ -116,7 +116,7 @@ impl Scanner<'_> {
         begin.is_some_and(|begin| begin.eq_ignore_ascii_case(word.as_bytes()))
     }
 
-    /// The name of the present declaration, in lower case: what stands before its colon. No name that counts is longer.
+    /// The name of the present declaration, in lower case: the text before its colon, cut at the longest name that matters.
     fn name(&self) -> String {
         let begin = &self.text.as_bytes()[self.start..self.at.min(self.start + LONGEST_NAME)];
         let name = begin.split(|&byte| byte == b':').next().unwrap_or_default();
@@ -150,7 +150,7 @@ impl Scanner<'_> {
         let purpose = match name.as_str() {
             _ if self.begins("@import") => Purpose::Import,
             "background" | "background-image" | "list-style" | "list-style-image" => Purpose::Background,
-            // The rule's end is filled in when it is known.
+            // The range of the rule is filled in when its end is known.
             _ if self.blocks.last().is_some_and(|block| block.face.is_some()) => Purpose::Font(0..0),
             _ => Purpose::Other,
         };
@@ -158,7 +158,7 @@ impl Scanner<'_> {
     }
 
     fn push(&mut self, range: Range<usize>, url: String, purpose: Purpose) {
-        // A namespace loads nothing.
+        // A namespace's URL loads nothing.
         if !self.begins("@namespace") {
             self.found.push(SheetUrl { range, url, purpose });
         }
@@ -181,7 +181,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// The string that begins here: where it stands, and what it says.
+    /// The string that begins here: its place and its text.
     fn string(&mut self) -> (Range<usize>, String) {
         let begin = self.at;
         let quote = self.text.as_bytes()[begin];
@@ -197,7 +197,7 @@ impl Scanner<'_> {
     }
 }
 
-/// Without backslashes (CSS Syntax 3, 4.3.7).
+/// The text with its escapes resolved (CSS Syntax 3, 4.3.7).
 fn unescaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text.chars().peekable();
@@ -215,15 +215,15 @@ fn unescaped(text: &str) -> String {
                 out.push(char::from_u32(code).unwrap_or('\u{fffd}'));
                 rest.next_if(|c| c.is_ascii_whitespace());
             }
-            // An escaped line end is nothing.
+            // An escaped line end stands for nothing.
             Err(_) => out.extend(rest.next().filter(|c| *c != '\n')),
         }
     }
     out
 }
 
-/// The sheet without the files that `removed` names: `none` for a background, and a font face goes whole. What has no
-/// such word for nothing keeps its file. `None` if nothing changes.
+/// The sheet without the files that `removed` selects: a background becomes `none`, and a font face is removed whole.
+/// Declarations without a word for "nothing" keep their file. `None` if nothing changes.
 pub(crate) fn without(sheet: &str, removed: impl Fn(&SheetUrl) -> bool) -> Option<String> {
     let mut edits = Edits::default();
     for url in urls(sheet).into_iter().filter(removed) {

@@ -15,27 +15,27 @@ pub(crate) enum Use {
     Image,
     /// A candidate among several for an image: `srcset`.
     Candidate,
-    /// `<input type=image>`, `<object>`, `<embed>`: what is shown as part of the page, and not to be replaced.
+    /// `<input type=image>`, `<object>` or `<embed>`, which is shown as part of the page and must not be replaced.
     Part,
     /// A video's picture.
     Poster,
-    /// A picture for the browser's tab.
+    /// An icon for the browser's tab.
     Icon,
     Sheet,
     Script,
     Frame,
-    /// `background` attributes of old.
+    /// The file of an old `background` attribute.
     Background,
     /// A URL in a `style` attribute or element.
     Style,
-    /// What a browser may load early, or not at all: a preload, a video, a manifest.
+    /// A file that a browser may load early, or not at all, such as a preload, a video or a manifest.
     Hint,
     /// A link that a reader may follow.
     Link,
 }
 
 impl Use {
-    /// Whether a view of the page loads it.
+    /// Whether a view of the page loads the file.
     pub(crate) fn is_embedded(self) -> bool {
         !matches!(self, Use::Candidate | Use::Hint | Use::Link)
     }
@@ -43,7 +43,7 @@ impl Use {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Reference {
-    /// The element that it is in.
+    /// The index of the element with the reference.
     pub(crate) element: usize,
     pub(crate) purpose: Use,
     pub(crate) target: Target,
@@ -54,24 +54,24 @@ pub(crate) struct Reference {
 pub(crate) struct Document {
     pub(crate) decoded: Decoded,
     pub(crate) elements: Vec<Element>,
-    /// The folder that its references are relative to.
+    /// The folder to which the page's references are relative.
     pub(crate) folder: String,
     pub(crate) references: Vec<Reference>,
-    /// Whether it has scripts, which may look for its elements.
+    /// Whether the page has scripts, which may look for its elements.
     pub(crate) has_scripts: bool,
-    /// Where the elements stand that go whole, as expendable; none is within another.
+    /// The places of elements that are removed whole as expendable; none is within another.
     expendable: Vec<Range<usize>>,
 }
 
 impl Document {
-    /// Reads the page at `path`; `None` if it is no text.
+    /// Reads the page at `path`; `None` if the bytes are no text.
     pub(crate) fn read(path: &str, bytes: &[u8]) -> Option<Document> {
         let decoded = decode(bytes)?;
         let elements = elements(&decoded.text);
         let base = elements.iter().find(|element| element.name == "base").and_then(|base| base.get("href"));
         let folder = match base.map(|base| resolve(folder(path), base)) {
             Some(Target::Local(base)) => folder(&base).to_owned(),
-            // All relative references of the page lead to another host.
+            // All relative references of the page then lead to another host.
             Some(Target::Elsewhere) => "//".to_owned(),
             _ => folder(path).to_owned(),
         };
@@ -127,7 +127,7 @@ impl Document {
             _ => element.get("style").unwrap_or_default(),
         };
         for url in css::urls(inline) {
-            // Faces and imports of a page's own style are as uncertain as those of its sheets.
+            // Which font faces and imports of a page's own style are loaded is as uncertain as in its sheets.
             let purpose = if matches!(url.purpose, Purpose::Font(_)) { Use::Hint } else { Use::Style };
             found.push((purpose, url.url));
         }
@@ -137,7 +137,7 @@ impl Document {
         }
     }
 
-    /// What the page is called.
+    /// The page's title.
     pub(crate) fn title(&self) -> Option<String> {
         let is_title =
             |element: &&Element| element.name == "title" && self.around(element, &["svg"]).is_none();
@@ -146,7 +146,7 @@ impl Document {
         (!words.is_empty()).then(|| words.join(" "))
     }
 
-    /// Images that attributes for scripts name, such as `data-large`; paths in the site that may not exist.
+    /// Images that attributes for scripts name, such as `data-large`, as paths in the site that may not exist.
     pub(crate) fn named_images(&self) -> Vec<String> {
         let attributes = self.elements.iter().flat_map(|element| &element.attributes);
         let data = attributes.filter(|attribute| attribute.name.starts_with("data-"));
@@ -157,26 +157,26 @@ impl Document {
         local.collect()
     }
 
-    /// The references of the element at `at`: they are collected in the order of the elements.
+    /// The references of the element at `at`. References are in the order of the elements.
     pub(crate) fn references_of(&self, at: usize) -> &[Reference] {
         let first = self.references.partition_point(|reference| reference.element < at);
         let length = self.references[first..].partition_point(|reference| reference.element == at);
         &self.references[first..first + length]
     }
 
-    /// The tag that counts for an element: its own, or that of the nearest around it.
+    /// The tag that applies to an element: its own, or that of the nearest element around it.
     pub(crate) fn tag(&self, at: usize) -> Option<Tag> {
         self.outward(&self.elements[at]).find_map(Element::own_tag)
     }
 
-    /// The element that takes the one at `at` along where what is tagged expendable goes: itself, or one around it.
+    /// The element that is removed with the one at `at` as expendable: itself, or one around it.
     pub(crate) fn expendable(&self, at: usize) -> Option<&Range<usize>> {
         let start = self.elements[at].tag.start;
         let next = self.expendable.partition_point(|whole| whole.start <= start);
         self.expendable[..next].last().filter(|whole| start < whole.end)
     }
 
-    /// The element and those around it, from the inside out.
+    /// The element and those around it, from the innermost to the outermost.
     pub(crate) fn outward<'a>(&'a self, element: &'a Element) -> impl Iterator<Item = &'a Element> {
         std::iter::successors(Some(element), |inner| self.parent(inner))
     }
@@ -195,7 +195,7 @@ impl Document {
         within(&self.elements, at, end)
     }
 
-    /// What goes with an image: the `<picture>` around it, or its tag alone.
+    /// The part of the page that is removed with an image: the `<picture>` around it, or its tag alone.
     pub(crate) fn picture(&self, image: &Element) -> Range<usize> {
         let picture = self.parent(image).filter(|parent| parent.is(&["picture"]));
         picture.and_then(Element::whole).unwrap_or_else(|| image.tag.clone())
@@ -206,7 +206,7 @@ fn within(elements: &[Element], at: usize, end: usize) -> impl Iterator<Item = &
     elements[at + 1..].iter().take_while(move |inner| inner.tag.start < end)
 }
 
-/// The elements that are tagged expendable themselves, without something important in them: the outermost, in order.
+/// The outermost elements, in order, that are tagged expendable themselves and contain nothing important.
 fn expendable(elements: &[Element]) -> Vec<Range<usize>> {
     let mut found: Vec<Range<usize>> = Vec::new();
     for (at, element) in elements.iter().enumerate() {
@@ -235,7 +235,7 @@ fn link_use(element: &Element) -> Use {
     }
 }
 
-/// The candidates of a `srcset`, and what is said of each: `2x`, `640w` (WHATWG HTML, 4.8.4.2.1).
+/// The candidates of a `srcset`, each with its descriptor, such as `2x` or `640w` (WHATWG HTML, 4.8.4.2.1).
 pub(crate) fn candidates(srcset: &str) -> Vec<(&str, &str)> {
     let mut rest = srcset;
     let mut found = Vec::new();

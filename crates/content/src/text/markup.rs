@@ -1,8 +1,8 @@
-//! A page's elements, with the places where they stand in its text.
+//! A page's elements, with their places in its text.
 //!
-//! html5gum makes the tokens (WHATWG HTML, 13.2.5). Elements are joined with their ends by name, without the tree
-//! builder's repairs: what is changed is changed in the text, by place, so all else stays byte for byte as its author
-//! wrote it. A tree written out again would change every page, and would have to get every repair right.
+//! html5gum makes the tokens (WHATWG HTML, 13.2.5). Elements are matched with their ends by name, without the tree builder's
+//! repairs: the page is changed in its text, by place, so everything else stays byte for byte as its author wrote it. If a tree
+//! were written out again, every page would change, and every repair would have to be right.
 
 use crate::policy::Tag;
 use html5gum::emitters::default::DefaultEmitter;
@@ -10,20 +10,20 @@ use html5gum::{HtmlString, State, StringReader, Token, Tokenizer};
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// An element, or a tag that has no end.
+/// An element; or a tag that has no end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Element {
     /// The name in lower case.
     pub(crate) name: String,
-    /// The start tag.
+    /// The place of the start tag.
     pub(crate) tag: Range<usize>,
-    /// Attributes in the order in which they stand.
+    /// The attributes in the order of the tag.
     pub(crate) attributes: Vec<Attribute>,
-    /// The end tag; `None` for an element without content, or one that nothing closes.
+    /// The place of the end tag; `None` for an element without content, or one that is not closed.
     pub(crate) end: Option<Range<usize>>,
-    /// The element around it.
+    /// The index of the element around it.
     pub(crate) parent: Option<usize>,
-    /// There is text in it that a reader sees, not only tags and blanks. What a drawing says in it does not count.
+    /// Whether it contains text that a reader sees, not only tags and blanks. Text in a drawing does not count.
     pub(crate) has_text: bool,
 }
 
@@ -32,9 +32,9 @@ pub(crate) struct Element {
 pub(crate) struct Attribute {
     /// The name in lower case.
     pub(crate) name: String,
-    /// Decoded.
+    /// The value, decoded.
     pub(crate) value: String,
-    /// Name, equals sign and value, without blanks around.
+    /// The place of name, equals sign and value, without blanks around.
     pub(crate) range: Range<usize>,
 }
 
@@ -44,8 +44,8 @@ const VOID: [&str; 15] = [
     "track", "wbr",
 ];
 
-/// The most elements that are open at once, as in browsers. An element that is deeper has no known end, so it is never taken
-/// out whole; a page of tags that nothing closes would otherwise cost the square of its length.
+/// The most elements that are open at once, as in browsers. A deeper element has no known end, so it is never removed whole.
+/// Without this bound, a page of unclosed tags would take time in proportion to the square of its length.
 const DEEPEST: usize = 512;
 
 impl Element {
@@ -54,7 +54,7 @@ impl Element {
         self.attribute(name).map(|attribute| attribute.value.as_str())
     }
 
-    /// The value of an attribute without blanks around it, if anything is left.
+    /// The value of an attribute without blanks around it; `None` if it is absent or blank.
     pub(crate) fn words(&self, name: &str) -> Option<&str> {
         self.get(name).map(str::trim).filter(|words| !words.is_empty())
     }
@@ -64,7 +64,7 @@ impl Element {
         names.contains(&self.name.as_str())
     }
 
-    /// The adaptation tag that the element itself has.
+    /// The adaptation tag of the element itself.
     pub(crate) fn own_tag(&self) -> Option<Tag> {
         Tag::named(self.get("data-plimsoll")?.trim())
     }
@@ -73,24 +73,24 @@ impl Element {
         self.attributes.iter().find(|attribute| attribute.name == name)
     }
 
-    /// The span from the start tag to the end of the element; the tag alone where it has no content. `None` where the
-    /// end is not known.
+    /// The place of the whole element from its start tag to its end; the tag alone if it has no content. `None` if the end is
+    /// not known.
     pub(crate) fn whole(&self) -> Option<Range<usize>> {
         let end = self.end.as_ref().map(|end| self.tag.start..end.end);
         end.or_else(|| self.is(&VOID).then(|| self.tag.clone()))
     }
 
-    /// What is between its tags.
+    /// The place of the content between the tags.
     pub(crate) fn inside(&self) -> Option<Range<usize>> {
         self.end.as_ref().map(|end| self.tag.end..end.start)
     }
 }
 
-/// The tokens of a text. A start tag is self-closing only where browsers take it so: in SVG and MathML, where one of `style`
-/// or `script` too has no content then (WHATWG HTML, 13.2.6.5).
+/// The tokens of a text. A start tag is self-closing only where browsers treat it so: in SVG and MathML, where even `style` or
+/// `script` then has no content (WHATWG HTML, 13.2.6.5).
 struct Tokens<'a> {
     tokenizer: Tokenizer<StringReader<'a>, DefaultEmitter<usize>>,
-    /// The open elements that begin SVG or MathML, or HTML within it.
+    /// The open elements at which SVG or MathML begins, or HTML within it.
     borders: Vec<HtmlString>,
 }
 
@@ -106,7 +106,7 @@ impl Iterator for Tokens<'_> {
     type Item = Token<usize>;
 
     fn next(&mut self) -> Option<Token<usize>> {
-        // Strings cannot fail to be read.
+        // Reading a string cannot fail.
         let Ok(mut token) = self.tokenizer.next()?;
         let begins_foreign = |name: &HtmlString| matches!(&name[..], b"svg" | b"math");
         match &mut token {
@@ -146,7 +146,7 @@ pub(crate) fn elements(text: &str) -> Vec<Element> {
                     .attributes
                     .iter()
                     .map(|(name, value)| {
-                        // The span of a value without quotes also has the letter that ended it.
+                        // For a value without quotes, the span includes the character that ended it.
                         let range = value.span.start..value.span.end.min(tag.span.end - 1);
                         let trimmed = text[range.clone()].trim_end().len();
                         Attribute {
@@ -172,7 +172,8 @@ pub(crate) fn elements(text: &str) -> Vec<Element> {
                 }
             }
             Token::String(string) if !string.trim_ascii().is_empty() => {
-                // If an element is known to have text, so are all around it; but the text of these is none of theirs.
+                // If an element is known to have text, so are all around it; but text in `svg`, `style` or `script` does not
+                // count for the elements around.
                 for &at in open.iter().rev() {
                     let is_hidden = elements[at].is(&["svg", "style", "script"]);
                     if is_hidden || std::mem::replace(&mut elements[at].has_text, true) {
@@ -186,7 +187,7 @@ pub(crate) fn elements(text: &str) -> Vec<Element> {
     elements
 }
 
-/// The text of a part of a page, with a blank for each tag.
+/// The text in a part of a page, with a blank for each tag.
 pub(crate) fn said(text: &str) -> String {
     let mut found = String::new();
     for token in Tokens::of(text) {
@@ -198,7 +199,7 @@ pub(crate) fn said(text: &str) -> String {
     found
 }
 
-/// The characters of a page's text and attributes that it writes by references, and some that stand there.
+/// The characters that a page's text and attributes write as references, and some that they contain directly.
 pub(crate) fn decoded(text: &str) -> BTreeSet<char> {
     let mut found = BTreeSet::new();
     let mut take = |text: &HtmlString| found.extend(lossy(text).chars());
@@ -216,12 +217,12 @@ fn lossy(text: &HtmlString) -> String {
     String::from_utf8_lossy(text).into_owned()
 }
 
-/// `text` as it can stand in an element or a quoted attribute.
+/// `text` escaped for an element's content or a quoted attribute.
 pub(crate) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// Changes to a text, by place.
+/// Changes to a text at given places.
 #[derive(Debug, Default)]
 pub(crate) struct Edits(Vec<(Range<usize>, String)>);
 
@@ -230,14 +231,14 @@ impl Edits {
         self.0.push((range, text.into()));
     }
 
-    /// Takes out an element with all that is in it, if it is known where it ends.
+    /// Removes an element with its content, if its end is known.
     pub(crate) fn remove(&mut self, element: &Element) {
         if let Some(whole) = element.whole() {
             self.replace(whole, "");
         }
     }
 
-    /// Sets an attribute's value, or puts it behind the tag's name.
+    /// Sets an attribute's value; if the attribute is absent, adds it behind the tag's name.
     pub(crate) fn set(&mut self, element: &Element, name: &str, value: &str) {
         let text = format!("{name}=\"{}\"", escaped(value));
         match element.attribute(name) {
@@ -249,23 +250,25 @@ impl Edits {
         }
     }
 
-    /// Takes an attribute out, with the blank before it.
+    /// Removes an attribute with this name, and the blank before it.
     pub(crate) fn unset(&mut self, source: &str, element: &Element, name: &str) {
         if let Some(attribute) = element.attribute(name) {
             self.take_out(source, element, attribute);
         }
     }
 
-    /// Takes out an attribute of the element, with the blank before it.
+    /// Removes this attribute of the element, and the blank before it.
     pub(crate) fn take_out(&mut self, source: &str, element: &Element, attribute: &Attribute) {
         let before = &source[element.tag.start..attribute.range.start];
         let start = element.tag.start + before.trim_end().len();
         self.replace(start..attribute.range.end, "");
     }
 
-    /// The text with all changes, where one lies within another only with the outer one; `None` if it stays the same.
+    /// The text with all changes; if a change lies within another, only the outer one is made. `None` if the text stays the
+    /// same.
     pub(crate) fn apply(mut self, source: &str) -> Option<String> {
-        // Insertions first, in the order of their making; then, the longer of two that begin together is the outer one.
+        // Insertions come first, in the order in which they were made; then, of two changes that begin together, the longer one
+        // is the outer one.
         self.0.sort_by_key(|(range, _)| (range.start, !range.is_empty(), std::cmp::Reverse(range.len())));
         let (mut out, mut at) = (String::with_capacity(source.len()), 0);
         for (range, text) in self.0 {

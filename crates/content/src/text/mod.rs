@@ -1,6 +1,6 @@
-//! The texts of a site: what they refer to, and changing them by place.
+//! The texts of a site: finds their references, and changes them by place.
 //!
-//! Comes in: the bytes of a page, a style sheet or an SVG image. Goes out: its elements and references with their places
+//! Input: the bytes of a page, a style sheet or an SVG image. Output: its elements and references with their places
 //! ([`document`], [`css`], [`svg`]), each reference resolved to a path of the site ([`mod@reference`]), and the text with
 //! changes ([`markup::Edits`]). What is not changed stays byte for byte, in its encoding ([`charset`]).
 

@@ -1,9 +1,9 @@
-//! References from a page to files of its site: resolving as a browser does (RFC 3986, 5), without a host.
+//! References from a page to files of its site, resolved as a browser does (RFC 3986, 5), without a host.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use std::borrow::Cow;
 
-/// The characters that are encoded in a path; all others may stand in an attribute as they are.
+/// The characters that are escaped in a path; all others may stand in an attribute as they are.
 const PATH: AsciiSet = NON_ALPHANUMERIC
     .remove(b'/')
     .remove(b'.')
@@ -21,17 +21,17 @@ const PATH: AsciiSet = NON_ALPHANUMERIC
 /// Where a reference leads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
-    /// A path in the site, without its first slash, decoded. It may not exist.
+    /// A decoded path in the site, without its first slash. The file may not exist.
     Local(String),
-    /// Within the same page, or data in the reference itself.
+    /// A place in the same page, or data in the reference itself.
     Here,
-    /// Another host, another scheme.
+    /// Another host or another scheme.
     Elsewhere,
 }
 
-/// Resolves `reference` as it stands on a page whose folder (its path, or its `<base>`, to the last slash) is `folder`.
+/// Resolves `reference` on a page whose folder (its path, or its `<base>`, up to the last slash) is `folder`.
 pub(crate) fn resolve(folder: &str, reference: &str) -> Target {
-    // Browsers drop line ends and tabs anywhere, and blanks around.
+    // Browsers drop line ends and tabs anywhere in a reference, and blanks around it.
     let trimmed: String = reference.trim().chars().filter(|c| !matches!(c, '\t' | '\n' | '\r')).collect();
     let path = &trimmed[..trimmed.find(['?', '#']).unwrap_or(trimmed.len())];
     if path.is_empty() {
@@ -49,12 +49,12 @@ pub(crate) fn resolve(folder: &str, reference: &str) -> Target {
     }
     let whole = if path.starts_with('/') { path } else { format!("{folder}{path}") };
     let plain = without_dots(&whole);
-    // A path that is not UTF-8 once it is decoded names no file of the tree; it stays as it was.
+    // If the decoded path is not UTF-8, it names no file of the tree and stays as it was.
     let decoded = percent_decode_str(&plain).decode_utf8().map(Cow::into_owned);
     Target::Local(decoded.unwrap_or(plain))
 }
 
-/// The folder that references on the page at `path` are relative to.
+/// The folder to which references on the page at `path` are relative.
 pub(crate) fn folder(path: &str) -> &str {
     &path[..path.rfind('/').map_or(0, |slash| slash + 1)]
 }
@@ -81,7 +81,7 @@ fn without_dots(path: &str) -> String {
     kept.join("/")
 }
 
-/// A reference from a page in `folder` to the file at `path`, as it can stand in an attribute.
+/// A reference from a page in `folder` to the file at `path`, in a form fit for an attribute.
 pub(crate) fn relative(folder: &str, path: &str) -> String {
     let shared = folder
         .split_inclusive('/')
@@ -91,7 +91,7 @@ pub(crate) fn relative(folder: &str, path: &str) -> String {
         .sum();
     let up = folder[shared..].matches('/').count();
     let rest = &path[shared..];
-    // A colon in the first segment would read as a scheme.
+    // A colon in the first segment would be read as the end of a scheme.
     let here =
         if up == 0 && rest.split('/').next().is_some_and(|first| first.contains(':')) { "./" } else { "" };
     format!("{}{here}{}", "../".repeat(up), utf8_percent_encode(rest, &PATH))

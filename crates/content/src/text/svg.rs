@@ -1,14 +1,14 @@
-//! SVG images without what no browser draws: comments, metadata, an editor's view of the file.
+//! Removes from SVG images what no browser draws: comments, metadata, an editor's settings.
 //!
-//! Only these go, by place; paths and numbers stay as they were drawn. Rounding coordinates would save more and may be
-//! seen, and a picture of vectors is small once it is compressed, as the step `compressed` does.
+//! Only these are removed, by place; paths and numbers stay as they were drawn. Rounding coordinates would save more but may be
+//! visible, and a vector picture is small once it is compressed, as the step `compressed` does.
 
 use super::markup::{Edits, elements};
 
 /// Elements that draw nothing and hold nothing that is drawn (SVG 2, 5.10; Inkscape's own).
 const SILENT: [&str; 3] = ["metadata", "sodipodi:namedview", "inkscape:perspective"];
 
-/// The image without them; `None` if there is nothing to take out, or if it is no text or broken.
+/// The image without these; `None` if there is nothing to remove, or if it is no text or broken.
 pub(crate) fn without_silence(bytes: &[u8]) -> Option<Vec<u8>> {
     let text = std::str::from_utf8(bytes).ok()?;
     let (mut edits, mut at) = (Edits::default(), 0);
@@ -31,8 +31,8 @@ pub(crate) fn without_silence(bytes: &[u8]) -> Option<Vec<u8>> {
     edits.apply(text).map(String::into_bytes)
 }
 
-/// Width and height of the image as it says them: by attributes in pixels, else by the part of the plane that it shows
-/// (SVG 2, 8.2). `None` where it says neither.
+/// The width and height that the image states: by attributes in pixels, otherwise by the part of the plane that it shows (SVG
+/// 2, 8.2). `None` if it states neither.
 pub(crate) fn size(text: &str) -> Option<(usize, usize)> {
     let mut rest = &text[text.find('<')?..];
     while !is_tag(rest, "<", "svg") {
@@ -62,8 +62,8 @@ fn is_tag(text: &str, bracket: &str, name: &str) -> bool {
     after.is_some_and(|after| after.starts_with(|c: char| c.is_ascii_whitespace() || c == '>' || c == '/'))
 }
 
-/// How long the silent element is that `text` begins with; nothing if another one of its name lies in it, which no editor
-/// writes. `None` if nothing ends it: the image is broken.
+/// The length of the silent element with which `text` begins; `Some(None)` if another element of its name lies in it, which no
+/// editor writes. `None` if its end is missing, so that the image is broken.
 fn silent(text: &str, name: &str) -> Option<Option<usize>> {
     let head = kept(text);
     if text[..head].ends_with("/>") {
@@ -81,7 +81,7 @@ fn silent(text: &str, name: &str) -> Option<Option<usize>> {
     None
 }
 
-/// How long the tag, or the section of raw text, is that `text` begins with. A `>` may stand in a quoted value.
+/// The length of the tag, or of the section of raw text, with which `text` begins. A quoted value may contain a `>`.
 fn kept(text: &str) -> usize {
     if text.starts_with("<![CDATA[") {
         return text.find("]]>").map_or(text.len(), |end| end + 3);

@@ -6,8 +6,8 @@
 //! the highest rate again, and above it: overload -> T_f
 //! ```
 //!
-//! Costs are in time of the whole server: one that does at most 600 requests a second spends 1/600 s on each, however
-//! many workers it has. That is what utilization is made of, `U = a R + b W`.
+//! Costs are in time of the whole server: if it does at most 600 requests a second it spends 1/600 s on each, however many
+//! workers it has. Utilization is made of such times, `U = a R + b W`.
 //!
 //! # What holds
 //!
