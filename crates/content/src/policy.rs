@@ -121,7 +121,7 @@ pub struct Policy {
     pub similarity: f64,
     /// Whether AVIFs are reduced too, by other programs and slowly.
     pub avif: bool,
-    /// Images below this size (byte) are cosmetic if their pages have no text about them.
+    /// Images below this size (byte) are cosmetic, unless a tag, a rule or the site's logo decides otherwise.
     pub cosmetic_limit_bytes: u64,
     /// The number of links from the first page beyond which lower levels have no pages; `None`: they have all pages.
     pub depth: Option<u32>,

@@ -327,7 +327,7 @@ impl LastLevels {
 mod tests {
     use super::*;
 
-    /// Rows of a run whose every period has one arrival and a utilization of its number's parity.
+    /// The rows of a run in which every period has one arrival, and a utilization that is the parity of the period's number.
     fn rows(periods: u64) -> Vec<Row> {
         let period = Duration::from_secs(1);
         let mut recorder = Recorder::new(period, vec![1], (1, 1));
@@ -377,7 +377,7 @@ mod tests {
         let length: Duration = rows.iter().map(|row| row.length).sum();
         assert_eq!(length, Duration::from_secs(20_001));
         assert_eq!(rows[3].plants[0].utilization, 0.5);
-        // Sixteen periods to a row: the fourth has those from 48 to 63.
+        // Each row has sixteen periods, so the fourth row has periods 48 to 63.
         assert_eq!(rows[3].classes[0].service_level, 55.5);
     }
 }

@@ -117,7 +117,7 @@ mod tests {
         assert_eq!(of(&workload, request), 30_000);
         request.service = Some(Duration::from_millis(7));
         assert_eq!(of(&workload, request), 14_000);
-        // The level that starts alone counts.
+        // Only the level that starts counts.
         let light = Version { cost: Some(0.1), bytes: 0.1 };
         workload.versions = vec![vec![light, Version { cost: Some(0.5), bytes: 0.5 }]];
         assert_eq!(of(&workload, request), 7_000);

@@ -204,7 +204,7 @@ mod tests {
         let missing = "No such file or directory (os error 2)\nName a file in a folder that is there";
         let nowhere = refusal(&folder.path().join("none/report.html"));
         assert!(nowhere.contains(&format!("none/report.html: {missing}")), "{nowhere}");
-        // No temporary file can be made there, whose name means nothing.
+        // No temporary file can be made in /proc, and the message must not name the temporary file.
         let temporary = refusal(Path::new("/proc/report.html"));
         assert!(temporary.starts_with(&format!("cannot write /proc/report.html: {missing}")), "{temporary}");
         let itself = refusal(folder.path());

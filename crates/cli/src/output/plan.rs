@@ -383,7 +383,7 @@ mod tests {
             "{}",
             text(&open)
         );
-        // A full queue turns it away too.
+        // Requests are also rejected if the queue is full.
         assert!(text(&open).contains("rejected only at a limit (a full queue)"), "{}", text(&open));
         assert!(json::line(&facts(&open)).contains("\"warnings\":[\"site shop: anybody"));
         let own = exempt("{ path = \"/healthz\", client = \"10.0.0.0/8\" }");
@@ -416,7 +416,7 @@ mod tests {
 
     #[test]
     fn contracts_that_do_not_fit_are_refused_with_what_would() {
-        // 100/s of 8 ms take 0.8 of it, and as many again do not fit below 0.85.
+        // 100 requests a second of 8 ms take 0.8 of the upstream, and as many again do not fit below 0.85.
         let one =
             TWO_LEVELS.replace("upstream = \"app\"\n", "upstream = \"app\"\nguarantee.rate = \"100/s\"\n");
         let configuration = understand(&one, "test.toml").unwrap();

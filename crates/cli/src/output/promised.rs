@@ -295,7 +295,7 @@ mod tests {
     fn what_is_not_known_is_named() {
         let no_contract = PREMIUM.replace("guarantee.rate = \"100/s\"\n", "");
         assert!(table(&no_contract).contains("unverified: its site has no guarantee"));
-        // Shorter than one request takes alone: refused without a rate.
+        // If the delay is shorter than one request takes alone, it is refused at any rate.
         let short = refused(&no_contract.replace("200ms", "30ms"));
         for part in ["shop premium", "any rate", "40 ms", "allow more time, or serve at a lower level"] {
             assert!(short.contains(part), "no {part:?} in\n{short}");
@@ -367,7 +367,7 @@ mod tests {
         let on_site = deadline("1s").replace("name = \"shop\"", "name = \"shop\"\ndeadline = \"30ms\"");
         assert!(refused(&on_site).contains("class default has 30 ms"));
         assert!(table(&deadline("50ms")).contains("enforced at admission"));
-        // At a light level a request takes 8 ms; what one takes whose cost is not stated, is not known.
+        // At the light level a request takes 8 ms; if no cost is configured, its service time is not known.
         let levels = "[[site.level]]\nname = \"light\"\nprefix = \"/l\"\ncost = 0.2\n[[site.level]]\nname = \"full\"\n";
         for levels in [levels.to_owned(), levels.replace("cost = 0.2\n", "")] {
             table(&deadline("10ms").replace("[[site.class]]", &format!("{levels}[[site.class]]")));
@@ -395,7 +395,7 @@ mod tests {
         }
         let crowded = refused(&PREMIUM.replace("200ms", "130ms").replace("100/s", "160/s"));
         assert!(crowded.contains("160/s") && crowded.contains(" ms, or 1"), "{crowded}");
-        // Contracts that fit are no reason to print them.
+        // Contracts that fit are not printed.
         assert!(!crowded.contains("of the upstream"), "{crowded}");
     }
 }

@@ -124,7 +124,7 @@ mod tests {
             let read = stream.read(&mut head).unwrap();
             stream.write_all(b"HTTP/1.1 404 Not Found\r\na: b\r\n\r\nbody").unwrap();
             drop(stream);
-            // The next one is let in, and hears nothing.
+            // The next connection is accepted but gets no answer.
             let silent = listener.accept().unwrap();
             (String::from_utf8_lossy(&head[..read]).into_owned(), silent)
         });
@@ -145,7 +145,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let server = thread::spawn(move || {
-            // The connections stay open: a client that kept one would ask on it again.
+            // The connections stay open: a client that kept a connection would send its next request on it.
             let serve = |stream: std::io::Result<std::net::TcpStream>| {
                 let mut stream = stream.unwrap();
                 assert!(stream.read(&mut [0; 1024]).unwrap() > 0);
@@ -174,7 +174,7 @@ mod tests {
             first
         });
         assert!(client(address, Scheme::Https, 10_000).get().is_err());
-        // A handshake record of TLS.
+        // The client's first bytes are a handshake record of TLS.
         assert_eq!(server.join().unwrap(), [22, 3, 1]);
     }
 }

@@ -111,7 +111,7 @@ mod tests {
         let (mut news, start) = (ProcessNews::going_on(4, before), Instant::now());
         let mut said = Vec::new();
         for second in 0..130 {
-            // Four processes that try each second, from the third on.
+            // Four processes try to attach each second, from the third second on.
             let refused = 7 + 4 * second.max(2) - 8;
             let counts = ProcessCounts { refused, ..before };
             said.extend(news.look(counts, start + Duration::from_secs(second)));

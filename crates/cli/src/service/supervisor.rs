@@ -91,7 +91,7 @@ mod tests {
         Watchdog { limit: Some(Duration::from_secs(limit)), said: None, last: None }
     }
 
-    /// The moments of words (s), where the loops run with this period for so long, and looks go on for as long again.
+    /// The times (s) of notifications, if the loops run with this period for `runs` seconds, and looks go on for as long again.
     fn words(mut watchdog: Watchdog, period: u64, runs: u64) -> Vec<f64> {
         let began = std::time::Instant::now();
         let mut words = Vec::new();

@@ -246,7 +246,7 @@ mod tests {
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "nothing else is left");
     }
 
-    /// Servers take a copy beside a file for an old one's if it is older than the file.
+    /// If a copy beside a file is older than the file, servers treat it as a copy of the old file.
     #[test]
     fn new_times_make_no_copy_older_than_its_file() {
         let folder = folder_of(&["site/a.png"]);

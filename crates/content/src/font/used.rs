@@ -171,7 +171,7 @@ mod tests {
         let found = of(&[(Kind::Style, sheet), (Kind::Page, "<i class='i-home big'></i>")]);
         assert!(['\u{f015}', '\u{2197}', '\u{f001}'].iter().all(|one| found.contains(one)));
         assert!(['\u{f0f3}', '\u{f185}'].iter().all(|one| !found.contains(one)));
-        // A script names a class, or the beginning of all.
+        // A script names a class, or the beginning of several classes.
         let found = of(&[(Kind::Style, sheet), (Kind::Script, "add('i-sun')")]);
         assert!(found.contains(&'\u{f185}') && !found.contains(&'\u{f0f3}'));
         let found = of(&[(Kind::Style, sheet), (Kind::Script, "add('i-' + name)")]);

@@ -225,7 +225,7 @@ mod tests {
         assert_eq!(read(&write(&moving(false), 0, 64).unwrap()).unwrap().frames.len(), 1);
     }
 
-    /// A shaded disc that moves over a transparent ground, in five frames.
+    /// A shaded disc that moves over a transparent background, in five frames.
     fn disc() -> Vec<u8> {
         let frame = |n: usize| {
             let pixel = |at: usize| {

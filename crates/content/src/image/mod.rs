@@ -187,7 +187,7 @@ mod tests {
     const WIDTH: usize = 480;
     const HEIGHT: usize = 320;
 
-    /// Light and shade with grain, all colours; `hole` lets the ground through in a corner.
+    /// A picture of light and shade with grain in all colours; with `hole`, one corner is transparent.
     fn landscape(hole: bool) -> Raster {
         let pixel = |at: usize| {
             let (x, y) = ((at % WIDTH) as f64, (at / WIDTH) as f64);
@@ -243,7 +243,7 @@ mod tests {
         let factor = Some(8.0);
         let wanted =
             Reduction { factor, similarity: 0.7, enough: 1.0, size: None, any_format: true, variant: false };
-        // As a JPEG, and with a hole as a WebP.
+        // A photograph becomes a JPEG, and with a transparent corner a WebP.
         for (hole, read) in [(false, jpeg::CODEC.read), (true, webp::CODEC.read)] {
             let mut info = ::png::Info::with_size(WIDTH as u32, HEIGHT as u32);
             (info.color_type, info.bit_depth) = (::png::ColorType::Rgba, ::png::BitDepth::Eight);

@@ -158,7 +158,7 @@ mod tests {
     use std::cell::Cell;
     use std::rc::Rc;
 
-    /// 100 steps of 10 bytes with similarity step / 100. Counts in `writes`.
+    /// A ladder of 100 steps of 10 bytes, with similarity step / 100. It counts its writes in `writes`.
     fn model(writes: &Rc<Cell<usize>>) -> Ladder {
         let writes = Rc::clone(writes);
         Ladder {

@@ -207,7 +207,7 @@ mod tests {
             [picture(1, 0), picture(24, 0), picture(1, 80)].map(|raster| original.similarity(&raster));
         assert!(same > 0.9999, "{same}");
         assert!(bands < 0.8, "{bands}: the sky became bands");
-        // The mean over the picture, and of its brightness alone, would pass both.
+        // The mean over the picture, and the mean of its brightness alone, would accept both.
         let luma = |raster: &Raster| raster.planes(255).swap_remove(0);
         assert!(similarity(&luma(&picture(1, 0)), &luma(&picture(24, 0))) > 0.85);
         assert!(tint < 0.8, "{tint}: the leaves lost their colour");

@@ -114,7 +114,7 @@ mod tests {
         let found = reduced(&original, floor).unwrap().named.unwrap();
         let factor = original.len() as f64 / found.written.len() as f64;
         assert!(found.similarity >= 0.94 && (1.05..20.0).contains(&factor), "{factor}");
-        // The same bytes make the same bytes.
+        // The same input makes the same bytes.
         assert_eq!(reduced(&original, floor).unwrap().named.unwrap(), found);
     }
 
@@ -160,7 +160,7 @@ mod tests {
         let config = webp::WebPConfig::new().unwrap();
         let mut moving = webp::AnimEncoder::new(320, 200, &config);
         let mut rasters = [picture(3), picture(3)];
-        // Two frames of one picture would be one.
+        // Two equal frames would be stored as one.
         rasters[1].samples.reverse();
         for (raster, time) in rasters.iter().zip([0, 100]) {
             moving.add_frame(webp::AnimFrame::from_rgb(&raster.samples, 320, 200, time));

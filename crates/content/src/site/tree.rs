@@ -160,7 +160,7 @@ pub(crate) mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
 
-    /// A folder with these files, gone with the value.
+    /// A folder with these files, removed with the value.
     pub(crate) fn folder_of(paths: &[&str]) -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
         for path in paths.iter().map(|path| folder.path().join(path)) {

@@ -196,7 +196,7 @@ mod tests {
         assert_eq!(plant.arrive(10, 10, 2), Ok(()), "the place of the first is free");
         assert_eq!(plant.arrive(10, 10, 9), Err(9));
         plant.waste(10, 4);
-        // After both, and 4 for each refusal.
+        // The refusals' work of 4 each comes after both jobs.
         assert_eq!(ends(&mut plant, 100), [(20, 1), (34, 2)]);
         assert_eq!(plant.busy(100).busy_worker_ns, 38);
     }

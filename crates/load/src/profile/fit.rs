@@ -161,7 +161,7 @@ mod tests {
         let points: Vec<Point> =
             PAPER.iter().map(|(kb, ms)| Point { bytes: kb * 1024.0, seconds: ms / 1e3 }).collect();
         let fit = Fit::of(&points).unwrap();
-        // The paper's 1.604 and 0.063 pass the sizes up to 16 KB and miss 32 KB by 8.9 %; least squares share that out.
+        // The paper's 1.604 and 0.063 fit the sizes up to 16 KB and miss 32 KB by 8.9 %; least squares spread that error.
         close(fit.per_request_seconds, 1.604e-3, 0.04);
         close(fit.per_byte_seconds * 1024.0, 0.063e-3, 0.15);
         close(fit.link_per_byte_seconds.unwrap() * 1024.0, 0.093e-3, 0.005);
@@ -169,13 +169,13 @@ mod tests {
             assert!(fit.error(*point).abs() < 0.045, "{} KB: {}", point.bytes / 1024.0, fit.error(*point));
             assert_eq!(fit.is_link_bound(point.bytes), point.bytes >= 65_536.0);
         }
-        // One line misses the large sizes as the paper's Table 2 does, in kind.
+        // A single line misses the large sizes in the same way as the paper's Table 2.
         let line = Fit::line(&points).unwrap();
         assert!(points.iter().any(|point| line.error(*point).abs() > 0.08));
     }
 
-    /// UC 7.4, Fig. 10: by how much the highest rate rises where a light page has an eighth of the bytes. From the paper's
-    /// text: less than 100 % below 32 KB, and from 160/s to 460/s at 64 KB. The link gains all of 8.
+    /// UC 7.4, Fig. 10: the increase of the highest rate if a light page has an eighth of the bytes. The paper's text says less
+    /// than 100 % below 32 KB, and from 160/s to 460/s at 64 KB. A page that the link bounds would gain the whole factor 8.
     #[test]
     fn pages_of_an_eighth_gain_what_fig_10_says() {
         let points: Vec<Point> =

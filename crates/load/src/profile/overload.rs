@@ -146,12 +146,12 @@ mod tests {
         let overload = of(&highest, &same, &open);
         let ms = |seconds: Option<f64>| (seconds.unwrap() * 1e5).round() / 1e2;
         assert_eq!(ms(overload.per_failure_by_bytes_seconds), 0.86);
-        // All of what was lost, on those that failed: (48 / 84) / 531.4.
+        // All of the lost capacity is charged to the failed requests: (48 / 84) / 531.4.
         assert_eq!(ms(overload.per_failure_seconds), 1.08);
         assert_eq!(overload.per_failure_error_seconds, Some(0.0));
         let calm = OpenWindow { failures: 1.0, ..open };
         assert_eq!(of(&highest, &same, &calm).per_failure_seconds, None);
-        // Measured a tenth too low, at first or again: the higher one is believed.
+        // If X is measured a tenth too low, the first time or the second, the higher measurement counts.
         for (first, again) in [(144.0, &same), (160.0, &window(144.0, 0.0))] {
             let disturbed = of(&Highest { rate: first, ..highest.clone() }, again, &open);
             assert_eq!(disturbed.per_failure_seconds, overload.per_failure_seconds);

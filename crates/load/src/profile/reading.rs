@@ -122,7 +122,7 @@ mod tests {
         for over in [0.0, 0.001, 0.01] {
             let (mut worst, mut worst_counted) = (0.0_f64, 0.0_f64);
             for step in 0..100 {
-                // 7.5 batches, from anywhere.
+                // The window has 7.5 batches, and begins anywhere.
                 let (begin, end) = (0.2 + 2e-4 * f64::from(step), 0.35 + 2e-4 * f64::from(step));
                 let (first, last) = (up_to(begin, 8, 0.02, over), up_to(end, 8, 0.02, over));
                 let rate = last.rate(&first);

@@ -270,7 +270,7 @@ mod tests {
     use super::*;
     use crate::Random;
 
-    /// `workers` of `service` seconds each, a client's own time beside it, a queue, and noise.
+    /// A server of `workers` with `service` seconds each, with a client's own time, a queue, and noise.
     struct Formula {
         workers: f64,
         service: f64,
@@ -309,7 +309,7 @@ mod tests {
             let rate = f64::min(f64::from(clients) / (self.service + self.beside), self.capacity());
             let parts = (0..5).map(|_| rate * (1.0 + self.noise * (2.0 * self.random.uniform() - 1.0)));
             let failed = if clients > self.queue { 0.5 } else { 0.0 };
-            // A request that fails at once comes back at once: too good a rate.
+            // A request that fails at once lets its client retry at once, so the rate is too high.
             let parts: Vec<f64> = parts.map(|rate| if failed > 0.0 { 3.0 * rate } else { rate }).collect();
             let rate = parts.iter().sum::<f64>() / parts.len() as f64;
             Ok(Window { rate, parts, bytes: 1024.0, failed, ..Window::default() })
@@ -358,7 +358,7 @@ mod tests {
 
     #[test]
     fn just_enough_clients_do_not_settle_it() {
-        /// Answers come in batches: a short window sees no difference between nearly all of the capacity and all of it.
+        /// Answers come in batches, so a short window cannot distinguish nearly all of the capacity from all of it.
         struct Batches(Formula);
         impl Bench for Batches {
             fn closed(&mut self, clients: u32, seconds: f64) -> Result<Window, Ended> {
@@ -387,7 +387,7 @@ mod tests {
 
     #[test]
     fn what_the_closed_loop_promises_and_the_open_one_does_not_keep_is_said() {
-        /// A server whose open-loop capacity is less: it does not like many connections.
+        /// A server whose capacity is lower in the open loop, because it cannot handle many connections.
         struct Shy(Formula);
         impl Bench for Shy {
             fn closed(&mut self, clients: u32, seconds: f64) -> Result<Window, Ended> {

@@ -166,7 +166,7 @@ fn close(what: &str, value: f64, wanted: f64, part: f64) {
 
 const KILOBYTES: [f64; 4] = [1.0, 16.0, 64.0, 128.0];
 
-/// Profiles a server of 6 ms and 0.1 ms a KB, as a real one is: each size, then what it rejects in 3 ms.
+/// Profiles a server of 6 ms and 0.1 ms a KB in the way of a real profile: each size, then rejections of 3 ms.
 fn profile() -> Profile {
     let find = |mut server: Server| highest(&mut server, 4.0, MOST_CLIENTS).unwrap();
     let found = KILOBYTES.map(|kb| find(Server::of(6e-3 + 1e-4 * kb, kb * 1024.0)));
@@ -192,16 +192,16 @@ fn a_b_and_c_are_right_within_three_percent() {
     assert_eq!(link_per_byte_seconds, None, "no link binds this server");
     assert_eq!(profile.workers(), Some(WORKERS));
     assert!((6..=32).contains(&profile.busy_clients().unwrap()), "{:?}", profile.busy_clients());
-    // The twin: a server that is a twentieth slower is found to be another one.
+    // The twin: a server that is a twentieth slower must be found to differ.
     let slower = highest(&mut Server::of(1.05 * 6.1e-3, 1024.0), 4.0, MOST_CLIENTS).unwrap();
     assert!((slower.rate * 6.1e-3 / workers - 1.0).abs() > 0.03, "{slower:?}");
 }
 
-/// Overloads a server of one size, 16 ms of one of 8 workers, at twice its rate.
+/// Overloads a server with one size, 16 ms of one of 8 workers, at twice its rate.
 fn failing(server: Server, seconds: f64) -> Overload {
     let mut server = Server { service: nanoseconds(16e-3), ..server };
-    // As many clients as find room: a client that is refused in a closed loop is back at once, and refusing would be all that
-    // is done.
+    // As many clients as find room: in a closed loop a refused client retries at once, so refusals would take all of the
+    // server.
     let found = highest(&mut server, seconds, 32).unwrap();
     let again = server.closed(32, seconds).unwrap();
     let undisturbed = Undisturbed::of(&found, &again);
@@ -220,7 +220,7 @@ fn failures_of_a_full_queue_cost_nothing() {
     assert!(overload.per_failure_seconds.unwrap() < 0.1 * 16e-3 / f64::from(WORKERS), "{overload:?}");
 }
 
-/// UC 7.5: a server that spends 4 ms of a worker on each client that it has no room for.
+/// UC 7.5: a server that spends 4 ms of a worker on each client for which it has no room.
 #[test]
 fn what_a_failure_costs_is_right_within_ten_percent() {
     let server = Server { queue: 32, refusal: nanoseconds(4e-3), ..Server::of(0.0, 1024.0) };
@@ -231,9 +231,9 @@ fn what_a_failure_costs_is_right_within_ten_percent() {
     close("T_f", overload.per_failure_seconds.unwrap(), 4e-3 / f64::from(WORKERS), 0.1);
 }
 
-/// A server that works on requests whose clients have left: with a queue longer than their patience every client has left by
-/// the time that its turn comes. All of the server is wasted then, on twice as many as it can serve: T_f is half of what an
-/// answer costs.
+/// A server that works on requests whose clients have left. If its queue is longer than their patience, every client has left
+/// when its turn comes. All of the server is then wasted on twice as many requests as it can serve, so T_f is half of an
+/// answer's cost.
 #[test]
 fn work_for_clients_that_left_is_a_cost_of_failures() {
     let overload = failing(Server { queue: 100_000, ..Server::of(0.0, 1024.0) }, 12.0);

@@ -215,11 +215,11 @@ mod tests {
 
     #[test]
     fn one_absurd_line_moves_nothing() {
-        // 2099, in the middle and at the end of a run of short steps back.
+        // A stamp of 2099 comes in the middle and at the end of a run of short steps back.
         let (times, notes) = straightened([0, 1, 3_294_000_000, 2, 1, 3_294_000_000, 3, 4]);
         assert_eq!(at(&times), [0, 1, 1, 1, 2, 2, 3, 4]);
         assert_eq!((notes.strays, notes.gaps, notes.moved), (2, (0, 0.0), 1));
-        // And one of 1970.
+        // A stamp of 1970 comes too.
         let (times, notes) = straightened([0, 1, -START, 2]);
         assert_eq!(at(&times), [0, 0, 1, 2], "together with the first that waits");
         assert_eq!(
@@ -239,7 +239,7 @@ mod tests {
 
     #[test]
     fn a_restarted_clock_goes_on() {
-        // The second half of a log, then its first half.
+        // The second half of a log comes before its first half.
         let (times, notes) = straightened((5_000..5_400).chain(0..400));
         assert_eq!((notes.restarts, notes.backwards, notes.first_backwards), (1, 0, None));
         assert_eq!(at(&times), (0..400).chain(399..799).collect::<Vec<_>>(), "no heap at the joint");

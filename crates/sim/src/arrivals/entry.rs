@@ -212,7 +212,7 @@ mod tests {
             (0..50_000_u32).map(|n| first_half(copied_client(IpAddr::from(n.to_be_bytes()), 1 + n % 3)));
         let all: BTreeSet<u128> = names.chain(copies).collect();
         assert_eq!(all.len(), 100_000);
-        // Their places are spread: no quarter has many more than another.
+        // The hashes are spread: no quarter of their range has many more clients than another.
         let upper = all.iter().filter(|half| *half >> 54 & 3 == 3).count();
         assert!((24_000..26_000).contains(&upper), "{upper}");
     }

@@ -132,7 +132,7 @@ mod tests {
         })
     }
 
-    /// Lines of HAProxy's own documents, 2.6, sections 8.2.3, 8.2.4, 8.8 and 8.9.
+    /// Example lines of HAProxy's documentation 2.6, sections 8.2.3, 8.2.4, 8.8 and 8.9.
     #[test]
     fn the_lines_of_its_documents() {
         for (line, expected) in [

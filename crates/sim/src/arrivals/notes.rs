@@ -197,7 +197,7 @@ mod tests {
     fn a_log_is_beyond_repair_if_many_lines_are_late_or_it_runs_backwards() {
         let notes = LogNotes { lines: 1000, ..LogNotes::default() };
         assert!(!notes.is_beyond_repair());
-        // Rotated logs in the wrong order, whose lines stand where they belong.
+        // Rotated logs in the wrong order, within which lines are in order.
         assert!(!LogNotes { restarts: 9, moved: 400, backwards: 10, ..notes.clone() }.is_beyond_repair());
         assert!(LogNotes { backwards: 11, ..notes.clone() }.is_beyond_repair());
         assert!(LogNotes { restarts: 2, moved: 501, ..notes.clone() }.is_beyond_repair());

@@ -283,7 +283,7 @@ mod tests {
             assert_eq!(of(known(status)), Some(status));
         }
         assert_eq!(of(serde_json::json!({"status": 421, "error": "no site"})), Some(421));
-        // The twins: it waited; it was decided; another server's lines.
+        // The counter-examples: the request waited; the gateway decided on it; the line is another server's.
         assert_eq!([503, 504].map(|status| of(known(status))), [None, None]);
         assert_eq!(of(serde_json::json!({"class": "default", "reason": "full", "status": 301})), None);
         assert_eq!(of(serde_json::json!({"status": 301})), None);
@@ -328,12 +328,12 @@ mod tests {
                 times.add(log.latest.unwrap());
             }
         };
-        // Gold's pages take ten times as long, and it is seldom served light ones.
+        // Gold's pages take ten times as long, and gold is seldom served light ones.
         lines("shop", "gold", "light", 10, 30);
         lines("shop", "gold", "full", 1000, 100);
         lines("shop", "basic", "light", 1000, 3);
         lines("shop", "basic", "full", 10, 10);
-        // Too few lines, and none of the highest level.
+        // There are too few lines of the light level, and none of the highest level.
         lines("blog", "gold", "light", 19, 3);
         lines("blog", "gold", "full", 100, 10);
         lines("blog", "basic", "light", 100, 3);

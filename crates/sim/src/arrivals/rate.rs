@@ -124,7 +124,7 @@ mod tests {
     fn steps_and_pauses() {
         let phases = [phase(2, 1.0, None), phase(4, 0.0, None), phase(10, 2.0, None), phase(12, 0.0, None)];
         assert_eq!(times(&phases, 1.0), [3.0, 4.0, 10.5, 11.0, 11.5, 12.0]);
-        // What is left over from one phase counts in the next.
+        // The area left over from one phase counts in the next.
         assert_eq!(times(&phases, 1.5), [3.5, 10.5, 11.25, 12.0]);
     }
 

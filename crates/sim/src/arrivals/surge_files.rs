@@ -89,7 +89,7 @@ mod tests {
             (0.99, tail(0.01)),
             (0.998, tail(0.002)),
         ] {
-            // The popular files alone are spread as all are.
+            // The popular files alone are spread over the law as all files are.
             for count in [500, 5_000] {
                 let below = files[..count].iter().filter(|file| file.bytes <= published).count();
                 let found = below as f64 / count as f64;

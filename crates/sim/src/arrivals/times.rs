@@ -321,7 +321,7 @@ mod tests {
         // Apache's %D, and nginx's $request_time behind $http_x_forwarded_for.
         assert_eq!(found(&["12345", "900", "40000"]), Some((number(1), Microseconds, false)));
         assert_eq!(found(&["\"-\" 0.005", "\"10.0.0.1\" 0.250"]), Some((number(2), Seconds, false)));
-        // Both times of nginx, in either order; and the server's alone.
+        // nginx's two times in either order, and the server's time alone.
         assert_eq!(found(&["0.105 0.100", "0.004 -", "0.2 0.2"]), Some((number(2), Seconds, true)));
         assert_eq!(found(&["0.100 0.105", "0.003 0.004"]), Some((number(1), Seconds, true)));
         assert_eq!(found(&["0.100", "-"]), Some((number(1), Seconds, true)));
@@ -333,7 +333,7 @@ mod tests {
         assert_eq!(found(&["D=12345"]), Some((named("D"), Microseconds, false)));
     }
 
-    /// A column of so many lines.
+    /// A column of 200 lines.
     fn column(value: impl Fn(usize) -> usize) -> Vec<String> {
         (0..200).map(|line| value(line).to_string()).collect()
     }
@@ -362,7 +362,7 @@ mod tests {
         assert_eq!(found_in(&column(|_| 443)), None);
         assert_eq!(found_in(&column(|line| [200, 304, 404][line % 3])), None);
         assert_eq!(found_in(&column(quick)[..10]), None, "too few lines");
-        // A counter of requests, of which some end before those that came earlier.
+        // A counter of requests, some of which end before earlier ones.
         assert_eq!(found_in(&column(|line| 51_234 + line)), None);
         assert_eq!(found_in(&column(|line| 51_234 + line + 9 * (line % 3))), None);
         assert_eq!(found_in(&column(|line| 51_234 + line * 37 % 400)), expected);

@@ -226,7 +226,7 @@ mod tests {
         Comparator::parse(text).unwrap_or_else(|e| panic!("{text}: {e}"))
     }
 
-    /// What a text is read as, for a plant of a known seed.
+    /// What a text is parsed as, for a plant with a known seed.
     fn read_as(text: &str) -> String {
         match parsed(text).0 {
             Scheme::Aces(settings) => format!("{settings:?}"),

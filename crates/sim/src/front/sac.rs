@@ -200,7 +200,7 @@ mod tests {
             self.0.arrive(at(now), arriving, &mut self.1)
         }
 
-        /// The request that starts when this one is done.
+        /// The request that starts when this request is done.
         fn done(&mut self, token: u64) -> Option<u64> {
             let service = Service { response_bytes: 0, representative: true, cost: None };
             self.0.release(at(0.0), Token(token), service, &mut self.1);
@@ -222,7 +222,7 @@ mod tests {
         assert_eq!(sac.arrive(0.0, "/first", 3), Decision::Wait);
         assert_eq!(sac.arrive(0.0, "/first", 4), Decision::Reject(Reason::QueueFull));
         assert_eq!((sac.done(0), sac.done(3)), (Some(3), Some(1)));
-        // Whoever leaves makes room.
+        // A waiting request whose client leaves makes room.
         sac.0.depart(at(0.0), Token(2), Outcome::Abandoned, &mut sac.1);
         assert_eq!(sac.done(1), None);
         assert!(matches!(sac.arrive(0.0, "/", 5), Decision::Start(_)));

@@ -175,7 +175,7 @@ mod tests {
     use plimsoll_core::request::{Outcome, Service};
     use plimsoll_core::telemetry::Readings;
 
-    /// A front and what it ordered.
+    /// A front and its orders.
     struct Driven {
         front: Books<PlantRules>,
         orders: Vec<Order>,
@@ -250,7 +250,7 @@ mod tests {
         assert_eq!(driven.arrive(0.2, "/", 2), Decision::Wait);
         assert_eq!(driven.arrive(0.3, "/", 3), Decision::Reject(Reason::QueueFull));
         assert_eq!(driven.done(0.4, 0), [start(1)]);
-        // The slot is free again: its next request is another one.
+        // The slot is used again, by another request.
         assert_eq!(driven.arrive(0.5, "/", 0), Decision::Wait);
         assert_eq!(driven.done(0.6, 1), [start(2)]);
         assert_eq!(driven.done(0.7, 2), [start(0)]);
@@ -261,7 +261,7 @@ mod tests {
     #[test]
     fn who_waits_too_long_is_dropped_when_tick_said() {
         let mut driven = queued(1, 9, 1000);
-        // While no request waits, none can be late before a second has passed.
+        // If no request waits, none can be late before a second has passed.
         assert_eq!(driven.tick(0.0), (at(1.0), vec![]));
         driven.arrive(0.0, "/", 0);
         driven.arrive(0.4, "/", 1);
@@ -279,7 +279,7 @@ mod tests {
             driven.arrive(0.0, "/", token);
         }
         assert_eq!(driven.left(0.1, 1), []);
-        // Slot 1 is used again, and stands behind 2.
+        // Slot 1 is used again, and its new request stands behind the one in slot 2.
         assert_eq!(driven.arrive(0.2, "/", 1), Decision::Wait);
         assert_eq!(driven.left(0.3, 0), [start(2)]);
         assert_eq!(driven.done(0.4, 2), [start(1)]);

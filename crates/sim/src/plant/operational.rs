@@ -149,7 +149,7 @@ mod tests {
     #[test]
     fn overlapping_slow_downs_multiply() {
         let both = [slower(0, 100, 2.0), slower(50, 150, 5.0)];
-        // 25 by 50, 5 more by 100, 10 more by 150.
+        // 25 units of work are done by 50, 5 more by 100, 10 more by 150.
         assert_eq!(after(&both, 0, 30.0), 100);
         assert_eq!(after(&both, 0, 41.0), 151);
     }

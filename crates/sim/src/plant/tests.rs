@@ -1,4 +1,4 @@
-//! Each mechanism by hand-made figures; then random operations, judged by invariants and by a slow second opinion.
+//! Tests each mechanism by hand-made figures; then random operations, judged by invariants and by a slow second method.
 
 use super::*;
 use crate::workload::Plant;
@@ -32,7 +32,7 @@ fn response(ns: u64, bytes: u64) -> Work {
     Work { service: Duration::from_nanos(ns), bytes }
 }
 
-/// The requests that are done until then: when (ns), and which.
+/// The requests that are done until `end`: when (ns), and which.
 fn run_until(server: &mut Server, end: Instant) -> Vec<(u64, u64)> {
     let mut done = Vec::new();
     while server.due() <= end && server.due() < Instant::FAR {
@@ -86,7 +86,7 @@ fn sharing_gives_each_its_part() {
     server.offer(at(0), 1, work(100)).unwrap();
     server.offer(at(0), 2, work(300)).unwrap();
     server.offer(at(40), 3, work(60)).unwrap();
-    // From 40 on, 60 are left of 1 and 3 each: both are done 90 later. Then 2 is alone, with 200 left.
+    // From 40 on, 1 and 3 have 60 left each and are both done 90 later. Then 2 is alone, with 200 left.
     assert_eq!(run(&mut server), [(130, 1), (130, 3), (330, 2)]);
     assert_eq!(busy_ns(&mut server, 400), (460, 0), "all work: none is lost, none made");
 }
@@ -117,7 +117,7 @@ fn an_arrival_moves_what_is_due() {
 fn a_virtual_clock_that_is_moved_down_changes_nothing() {
     let mut server = Server::new(&sharing(1, 9));
     let hour = 3_600_000_000_000;
-    // A long job keeps the server from its rest, and the clock grows large.
+    // A long job keeps the server busy all the time, so that the virtual clock grows large.
     server.offer(at(0), 1, work(hour)).unwrap();
     for (job, begin) in (2..).zip((0..hour).step_by(60_000_000_000)) {
         let done = run_until(&mut server, at(begin));
@@ -129,7 +129,7 @@ fn a_virtual_clock_that_is_moved_down_changes_nothing() {
 
 #[test]
 fn the_link_is_shared_and_frees_the_worker() {
-    // A byte a nanosecond.
+    // The link carries a byte a nanosecond.
     let mut server = Server::new(&Plant { link: Some(1e9), ..workers(1) });
     server.offer(at(0), 1, response(10, 100)).unwrap();
     server.offer(at(0), 2, response(20, 30)).unwrap();
@@ -160,7 +160,7 @@ fn what_is_in_service_is_finished_though_the_client_left() {
     server.offer(at(0), 1, response(100, 50)).unwrap();
     server.abandon(1);
     assert_eq!(run(&mut server), [(150, 1)]);
-    // The name may be used again: its second bearer's client is there.
+    // The job's name is used again, and the second job's client has not left.
     server.offer(at(200), 1, response(100, 50)).unwrap();
     server.offer(at(200), 2, response(1, 0)).unwrap();
     assert_eq!(run(&mut server), [(301, 2), (350, 1)]);
@@ -200,7 +200,7 @@ fn a_slow_down_meets_servers_and_link() {
     for truth in [workers(1), sharing(1, 9)] {
         let mut server = Server::new(&Plant { link: Some(1e9), faults: faults.clone(), ..truth });
         server.offer(at(0), 1, response(80, 60)).unwrap();
-        // 50, then 30 at half speed; on the link 20 at half speed, then 40.
+        // The service takes 50, then 30 at half speed; on the link 20 at half speed, then 40.
         assert_eq!(run(&mut server), [(190, 1)]);
         server.offer(at(290), 2, response(20, 5)).unwrap();
         assert_eq!(run(&mut server), [(415, 2)]);
@@ -251,8 +251,8 @@ fn random_plant(random: &mut Random) -> Plant {
     }
 }
 
-/// Everything that is taken is done exactly once, in time's order, whatever happens between; servers and link are
-/// never busier than they can be, and rest when all is done.
+/// Every accepted job is done exactly once, in order of time, whatever happens between. Servers and link are never busier than
+/// they can be, and are idle when all is done.
 #[test]
 fn whatever_happens_nothing_is_lost_and_nothing_comes_twice() {
     for seed in 0..3000 {
@@ -321,13 +321,13 @@ fn busy_time_is_the_work() {
         run(&mut server);
         run(&mut shared);
         assert_eq!(busy_ns(&mut server, 1 << 20).0, sum, "seed {seed}");
-        // Up to a nanosecond of a core for each end that is rounded up.
+        // Each end that is rounded up may add up to a nanosecond of a core.
         let shared = busy_ns(&mut shared, 1 << 20).0;
         assert!((sum..=sum + 300 * 3).contains(&shared), "seed {seed}: {shared} of {sum}");
     }
 }
 
-/// The same by counting everybody's rest down, which needs no virtual time. Times are in nanoseconds.
+/// Compares processor sharing with counting down every job's remaining work, which needs no virtual time (ns).
 #[test]
 fn sharing_agrees_with_counting_down() {
     let mut ends = 0;
@@ -354,7 +354,7 @@ fn sharing_agrees_with_counting_down() {
         }
         done.extend(run(&mut server));
         for (end, job) in done {
-            // Each end before it in the same busy period may have come up to 1 ns late.
+            // Each earlier end in the same busy period may have come up to 1 ns late.
             let difference = end as f64 - expected[job as usize];
             assert!((-1e-3..60.0 * 5.0).contains(&difference), "seed {seed}, job {job}: {difference}");
             ends += 1;

@@ -84,7 +84,7 @@ mod tests {
     #[test]
     fn the_busiest_second_need_not_be_in_the_busiest_minute() {
         let mut counter = ArrivalCounter::default();
-        // One a second for a minute, then nine at once.
+        // One request a second comes for a minute, then nine come at once.
         (0..60).for_each(|second| counter.count(Instant::from_nanos(second * 1_000_000_000)));
         (0..9).for_each(|_| counter.count(Instant::from_nanos(75_500_000_000)));
         assert_eq!(counter.peaks(counter.last), ArrivalPeaks { second: 9, minute: 60 });

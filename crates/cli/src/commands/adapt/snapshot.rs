@@ -51,7 +51,7 @@ mod tests {
     use std::net::TcpListener;
     use std::thread;
 
-    /// Fetches from a server that answers so.
+    /// Fetches from a server that sends this answer.
     fn from(path: &str, answer: &'static str) -> Result<Vec<u8>, String> {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();

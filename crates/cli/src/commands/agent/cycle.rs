@@ -263,7 +263,7 @@ mod tests {
     use std::rc::Rc;
     use std::thread;
 
-    /// Records the fractions that it is set to. A `fragile` one panics after it degraded all clients.
+    /// Records the fractions that are set. A `fragile` chooser panics after it degraded all clients.
     struct RecordingChooser {
         all: Rc<RefCell<Vec<f64>>>,
         fragile: bool,

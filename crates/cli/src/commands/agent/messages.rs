@@ -163,7 +163,7 @@ mod tests {
         let figures = line(&[seen(3, 30), seen(0, 0), seen(1, 50)]);
         assert_eq!((&figures["requests"], &figures["bytes"]), (&4.into(), &400.into()), "{figures}");
         assert_eq!(figures["server_response_ms"], 20.0, "{figures}");
-        // Nothing came, then something whose response times nobody saw.
+        // No request came at all; then some came without visible response times.
         let unseen = Counters { requests: 5, bytes: 500, ..Counters::default() };
         let none = [line(&[seen(0, 0)]), line(&[unseen])];
         assert!(none.iter().all(|figures| figures["server_response_ms"].is_null()), "{none:?}");

@@ -146,7 +146,7 @@ mod tests {
         // L = 3: F = (0.85 / 3 - 0.15) / 0.85 = 0.1569, so 1 + 7 F = 2.098 times all pages light.
         let ratio = allowed_bytes(6000, 2000.0) / (6000.0 * 2048.0);
         assert!((ratio - 2.098).abs() < 0.001, "{ratio}");
-        // In calm all pages are full; far above the capacity all are light.
+        // Below capacity all pages are full; far above it all are light.
         assert_eq!(allowed_bytes(1000, 2000.0), 1000.0 * 16384.0);
         assert_eq!(allowed_bytes(20_000, 2000.0), 20_000.0 * 2048.0);
     }

@@ -80,7 +80,7 @@ pub(crate) fn picture() -> Result<String, Failure> {
 
 #[cfg(test)]
 mod tests {
-    /// `PLIMSOLL_BLESS=1` writes it anew.
+    /// With `PLIMSOLL_BLESS=1` the test writes the picture again.
     #[test]
     fn the_picture_of_the_readme_is_current() {
         let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/demo.svg");

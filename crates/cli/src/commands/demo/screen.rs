@@ -216,7 +216,7 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part} in\n{text}");
         }
-        // A third of each column without the gateway is full pages, the rest failed; with it there are light ones.
+        // Without the gateway a third of each column is full pages and the rest failed; with the gateway there are light pages.
         let symbols = |symbol: &str| buffer.content.iter().filter(|cell| cell.symbol() == symbol).count();
         assert!(symbols("×") > symbols("█") && symbols("▒") > symbols("█"), "{text}");
         let red = buffer.content.iter().filter(|cell| cell.fg == Color::Red && cell.symbol() == "×").count();

@@ -1,4 +1,4 @@
-//! Lines from made-up statuses.
+//! Tests of the log's lines, with made-up statuses.
 
 use super::*;
 use plimsoll_core::promises::plan::{ContractRow, DelayRow, Feasibility, PlantPlan};
@@ -7,7 +7,7 @@ use plimsoll_core::request::Reason;
 use plimsoll_core::telemetry::status::{ClassStatus, Counts, PlantStatus, ResponseStatus, SiteStatus};
 use plimsoll_core::time::Duration;
 
-/// The lines as a log in text has them.
+/// The lines as a text log writes them.
 impl EventLog {
     fn lines(&mut self, status: &Status) -> Vec<String> {
         self.look(status).iter().map(News::to_string).collect()
@@ -87,7 +87,7 @@ fn bursts_in_step_are_one_incident() {
     let mut log = EventLog::default();
     let mut said = Vec::new();
     for second in 1..=300 {
-        // Fifty rejections every five seconds.
+        // There are fifty rejections every five seconds.
         said.extend(log.lines(&loaded(second, [0, 100 * second], second / 5 * 50)));
     }
     let begun = said.iter().filter(|line| line.contains(": overload: ")).count();
@@ -193,7 +193,7 @@ fn what_was_counted_before_the_loops_began_is_no_incident() {
     assert!(early[0].contains("not measured yet"), "its first period: {early:?}");
 }
 
-/// As after an upgrade under load, where the new process goes on at the levels of the old one.
+/// After an upgrade under load, the new process goes on at the levels of the old one before it has measured anything.
 #[test]
 fn before_the_first_period_no_utilization_is_logged() {
     let early = Status { at: Instant::ZERO + Duration::from_millis(100), ..loaded(1, [5, 5], 0) };
@@ -268,7 +268,7 @@ fn status(classes: Vec<ClassStatus>) -> Status {
     }
 }
 
-/// Lines of so many looks, a period apart.
+/// The lines of this number of looks, a period apart.
 fn looks(log: &mut EventLog, status: &Status, looks: u32) -> Vec<String> {
     let look = |_| {
         let at = log.last + Duration::from_secs(1);

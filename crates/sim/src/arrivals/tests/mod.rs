@@ -1,4 +1,4 @@
-//! Sources against theory, and logs as they are found.
+//! Compares sources with theory, and reads real logs.
 
 mod processes;
 mod recorded;
@@ -34,7 +34,7 @@ fn counts(lines: &str, every: u64, speed: f64, scale: f64) -> Arrivals {
     Arrivals::Counts { input: text(lines), every, replay: Replay { speed, scale } }
 }
 
-/// All requests of a stream, or those before a time (s); and what was noted.
+/// All requests of a stream, or those before a time (s); and the notes.
 fn run(stream: &Stream, seed: u64, until: f64) -> (Vec<(f64, Request)>, LogNotes) {
     let mut source = source(stream, seed).unwrap();
     let (mut request, mut all, mut last) = (Request::default(), Vec::new(), Instant::ZERO);
@@ -49,7 +49,7 @@ fn run(stream: &Stream, seed: u64, until: f64) -> (Vec<(f64, Request)>, LogNotes
     (all, source.notes().into_iter().next().unwrap_or_default())
 }
 
-/// Their times alone, for long runs.
+/// The arrival times alone, for long runs.
 fn times(arrivals: Arrivals, seed: u64, until: f64) -> Vec<f64> {
     let mut source = source(&stream(arrivals), seed).unwrap();
     let mut request = Request::default();
@@ -59,7 +59,7 @@ fn times(arrivals: Arrivals, seed: u64, until: f64) -> Vec<f64> {
         .collect()
 }
 
-/// How many come in each window.
+/// The number of arrivals in each window.
 fn per_window(times: &[f64], window: f64, until: f64) -> Vec<f64> {
     let mut counts = vec![0.0; (until / window).round() as usize];
     for time in times {

@@ -42,7 +42,7 @@ fn rates_are_as_given_on_steps_and_ramps() {
         Phase { from: Duration::from_secs(400), rate: 50.0, to: None },
     ];
     for process in processes() {
-        // Means over seeds: a self-similar process forgets slowly.
+        // Means over seeds are compared, because a self-similar process has a long memory.
         let mut sums = [0.0; 5];
         let runs = 8;
         for seed in 0..runs {
@@ -84,7 +84,7 @@ fn counts_in_long_windows_vary_as_theory_says() {
         let found = per_window(&times(Arrivals::steady(process, 10.0), 11, until), window, until);
         let (mean, variance) = mean_and_variance(&found);
         let found = variance / mean;
-        // Standard error of a variance: about sqrt(2 / windows) of it, 2.2 %.
+        // The standard error of a variance is about sqrt(2 / windows) of it, 2.2 %.
         assert!((found / expected - 1.0).abs() < 0.08, "{process:?}: {found}, expected {expected}");
         assert!((mean / (10.0 * window) - 1.0).abs() < 0.02, "{process:?}: {mean}");
     }
@@ -96,7 +96,7 @@ fn intervals_of_a_poisson_process_are_exponential() {
     let intervals: Vec<f64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
     let (mean, variance) = mean_and_variance(&intervals);
     let variation = variance / (mean * mean);
-    // Standard errors with 200,000 of them: 0.2 % of the mean, 0.6 % of c^2.
+    // With 200,000 intervals the standard errors are 0.2 % of the mean and 0.6 % of c^2.
     assert!((mean * 100.0 - 1.0).abs() < 0.01 && (variation - 1.0).abs() < 0.03, "{mean} {variation}");
     let longer =
         intervals.iter().filter(|interval| **interval > 0.02).count() as f64 / intervals.len() as f64;
@@ -148,16 +148,16 @@ fn one_self_similar_source_and_rates_beyond_reason() {
         times(Arrivals::steady(Process::SelfSimilar { hurst: 0.7, sources: 0 }, 10.0), 2, 5_000.0).len()
             > 1_000
     );
-    // 10^12 a second: thousands share a nanosecond.
+    // At 10^12 requests a second, thousands share a nanosecond.
     let mut source = source(&stream(Arrivals::steady(Process::Poisson, 1e12)), 1).unwrap();
     let mut last = None;
     for _ in 0..100_000 {
         last = source.next(&mut Request::default()).unwrap();
     }
     assert!((50..200).contains(&last.unwrap().as_nanos()), "{last:?}");
-    // One in 30,000 years is never.
+    // A request in 30,000 years never comes.
     assert!(times(Arrivals::steady(Process::Deterministic, 1e-12), 1, f64::INFINITY).is_empty());
-    // States that last no time.
+    // The states of this process last no time.
     let nothing = Process::Modulated { ratio: 5.0, burst: Duration::ZERO, calm: Duration::ZERO };
     assert!(times(Arrivals::steady(nothing, 100.0), 1, 10.0).len() > 800);
 }

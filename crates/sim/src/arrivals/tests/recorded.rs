@@ -23,10 +23,11 @@ fn counts_are_sped_up_and_scaled() {
     let (requests, _) = run(&stream(counts("4000 0 1000", 60, 6.0, 2.5)), 1, f64::INFINITY);
     let times: Vec<f64> = requests.into_iter().map(|(time, _)| time).collect();
     assert_eq!(per_window(&times, 10.0, 30.0), [10_000.0, 0.0, 2_500.0]);
-    // Uniform in their interval: mean and variance of a uniform number, with standard errors of 0.03 and 0.075.
+    // Requests are uniform in their interval: the mean and variance of a uniform number, with standard errors of 0.03 and
+    // 0.075.
     let (mean, variance) = mean_and_variance(&times[..10_000]);
     assert!((mean - 5.0).abs() < 0.12 && (variance - 100.0 / 12.0).abs() < 0.3, "{mean} {variance}");
-    // A fraction is drawn by chance.
+    // A fraction of a request is drawn by chance.
     let ones = "1 ".repeat(20_000);
     let (requests, _) = run(&stream(counts(&ones, 1, 1.0, 0.3)), 1, f64::INFINITY);
     assert!((requests.len() as f64 - 6_000.0).abs() < 260.0, "{}", requests.len());
@@ -97,7 +98,7 @@ fn stamps_with_fractions_are_kept() {
         assert_eq!(request.path, format!("/{n}"));
         assert!((time - 1.01 * n as f64).abs() < 2e-6, "{n}: {time}");
     }
-    // Copies come within a second of it.
+    // Copies come within a second of the line.
     let (requests, _) = run(&stream(log(&lines, 1.0, 3.0)), 1, f64::INFINITY);
     assert_eq!(requests.len(), 300);
     for (time, request) in &requests {
@@ -155,7 +156,8 @@ fn lines_of_all_kinds() {
     assert_eq!(source.progress(), Some(1.0));
 }
 
-/// As HAProxy 2.6 wrote them: a page, a redirect of its own, a request that waited in its queue in vain, and the one before it.
+/// Lines that HAProxy 2.6 wrote: a page, a redirect of its own, a request that waited in its queue in vain, and the one before
+/// it.
 const HAPROXY: &str = r#"127.0.0.1:40156 [27/Nov/2026:17:41:05.001] web pages/one 0/0/0/1/1 200 5117 - - ---- 1/1/0/0/0 0/0 {127.0.0.1:18180} "GET /page?a=b HTTP/1.1"
 127.0.0.1:40168 [27/Nov/2026:17:41:05.026] web web/<NOSRV> 0/-1/-1/-1/0 302 85 - - LR-- 1/1/0/0/0 0/0 {127.0.0.1:18180} "GET /old HTTP/1.1"
 127.0.0.1:40184 [27/Nov/2026:17:41:05.261] web pages/<NOSRV> 0/501/-1/-1/501 503 217 - - sQ-- 2/2/1/0/0 0/1 {127.0.0.1:18180} "GET /slow HTTP/1.1"
@@ -261,7 +263,7 @@ fn content_of_a_log_keeps_its_shares() {
 
 #[test]
 fn a_sample_of_a_long_log_is_even() {
-    // 250,000 requests: the halves must be as likely as each other, though 100,000 are kept.
+    // There are 250,000 requests of which 100,000 are kept; both halves must be equally likely.
     let lines: String =
         (0..250_000).map(|n| format!("{{\"ts\":{n},\"path\":\"/{}\"}}\n", n * 10 / 250_000)).collect();
     let mut drawn = stream(Arrivals::steady(Process::Deterministic, 1_000.0));
@@ -270,7 +272,7 @@ fn a_sample_of_a_long_log_is_even() {
     for tenth in 0..10 {
         let path = format!("/{tenth}");
         let count = requests.iter().filter(|(_, request)| request.path == path).count() as f64;
-        // Sampled twice: standard error about sqrt(2 x 10,000).
+        // The requests are sampled twice, so the standard error is about sqrt(2 x 10,000).
         assert!((count - 10_000.0).abs() < 600.0, "{path}: {count}");
     }
 }
@@ -285,7 +287,7 @@ fn shuffled(log: &str) -> Vec<&str> {
     lines
 }
 
-/// By the stamps alone, which in this log sort as text; stably.
+/// The lines sorted by their stamps alone, which sort as text in this log; the sort is stable.
 fn sorted_by_stamp(mut lines: Vec<&str>) -> String {
     lines.sort_by_key(|line| line.split_once('[').map(|(_, rest)| &rest[..20]));
     joined(&lines)
@@ -310,14 +312,14 @@ fn a_shuffled_log_is_sorted_and_then_it_is_the_sorted_log() {
     let notes = sorted.1;
     assert_eq!((notes.lines, notes.skipped, notes.backwards, notes.requests), (201, 1, 0, 200));
     assert!(notes.sorted && (150..200).contains(&notes.moved), "{notes:?}");
-    // Without it, what is more than a minute late is lost to its place: the twin.
+    // The twin without sorting: a line that is more than a minute late cannot be put back in its place.
     let (unsorted, notes) = run(&stream(log(&text, 1.0, 1.0)), 1, f64::INFINITY);
     assert!(unsorted != in_order.0 && notes.backwards > 50, "{notes:?}");
 }
 
 #[test]
 fn lines_out_of_order_within_a_minute_are_put_in_place_unasked() {
-    // Each minute by itself is shuffled.
+    // The lines are shuffled within each minute.
     let minute = |line: &&str| line.split_once('[').map(|(_, rest)| rest[..17].to_owned());
     let mut lines = shuffled(NASA);
     lines.sort_by_key(minute);

@@ -212,14 +212,14 @@ mod tests {
         Request { path: path.into(), ..Request::default() }
     }
 
-    /// So many of a priority from now on, with tokens from this one on; how many were admitted.
+    /// Offers a request of a priority for each of these tokens; returns how many were admitted.
     fn offer(admission: &mut PlantAdmission, now: f64, place: usize, tokens: std::ops::Range<u64>) -> usize {
         let admitted =
             |token: &u64| admission.admit(at(now), &page("/"), (place, *token), (Token(*token), 1)).is_ok();
         tokens.filter(admitted).count()
     }
 
-    /// Serves so many, each for so long, from now on.
+    /// Serves `count` requests one after another from `now` on, `each` seconds each.
     fn serve(admission: &mut PlantAdmission, mut now: f64, each: f64, count: usize) -> f64 {
         for _ in 0..count {
             let token = admission.in_service[0].waiter.token;

@@ -99,7 +99,7 @@ mod tests {
     fn the_budget_is_work_not_requests() {
         let mut limiter = Cac::new(1, Duration::from_secs(1));
         assert_eq!(admitted(&mut limiter, 0.0, 100, 9), 9);
-        // 100 ms are left: one that does not fit is turned away, those that do are not.
+        // 100 ms are left: a request that needs more is rejected, and those that fit are admitted.
         assert_eq!(admitted(&mut limiter, 0.0, 150, 1), 0);
         assert_eq!(admitted(&mut limiter, 0.0, 10, 50), 10);
     }
@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn carried_work_is_deducted() {
         let mut limiter = Cac::new(1, Duration::from_secs(1));
-        // 1 s of work at 0.75: three quarters of it are carried over.
+        // 1 s of work comes at 0.75 s, and three quarters of it are carried over.
         assert_eq!(admitted(&mut limiter, 0.75, 10, 500), 100);
         assert_eq!(admitted(&mut limiter, 1.0, 10, 500), 25);
         assert_eq!(limiter.unfinished_ns, 1_000_000_000);
@@ -122,7 +122,7 @@ mod tests {
         for n in 0..19 {
             limiter.released(at(0.5), after(at(0.5), Duration::from_millis(100), n));
         }
-        // One of two workers is busy, and no budget is left: one may come, not two.
+        // One of two workers is busy and no budget is left, so one request is admitted and not two.
         assert_eq!(admitted(&mut limiter, 0.6, 5000, 2), 1);
     }
 }

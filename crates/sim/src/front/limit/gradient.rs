@@ -163,7 +163,7 @@ mod tests {
         }
     }
 
-    /// Past its first measurement, at 1 s.
+    /// A limiter after its first measurement, at 1 s.
     fn measured() -> Gradient {
         let mut limiter = limiter();
         answered(&mut limiter, 1.0, 40, 50);
@@ -218,7 +218,7 @@ mod tests {
             limiter.tick(at(now));
         }
         assert_eq!(windows, 5);
-        // Requests started before do not count.
+        // Requests that started before the measurement do not count.
         let epoch = limiter.epoch;
         let old = RoundTrip { started: at(1.0), in_flight: 3, ended: Outcome::Completed };
         limiter.released(epoch + Duration::from_millis(10), old);

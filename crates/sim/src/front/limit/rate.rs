@@ -62,7 +62,7 @@ mod tests {
         let mut limiter = Rate::new(10.0, 5);
         // One request and the burst pass.
         assert_eq!(admitted(&mut limiter, [1.0; 20].into_iter()), 6);
-        // What was rejected did not fill it: after 0.3 s three more.
+        // Rejected requests do not fill the bucket, so after 0.3 s three more pass.
         assert_eq!(admitted(&mut limiter, [1.3; 20].into_iter()), 3);
         assert_eq!(admitted(&mut limiter, [100.0; 20].into_iter()), 6);
     }

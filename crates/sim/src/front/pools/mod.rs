@@ -314,7 +314,7 @@ mod tests {
         PlantPools::new(&settings(gain), &plant, vec![1.0, 3.0])
     }
 
-    /// A period in which so many of each class come, as many are answered in this time, and so many are at work at once.
+    /// A period with these arrivals of each class, as many answers in this time (s), and this many at work at once.
     fn period(plant: &mut PlantPools, second: f64, classes: [(u32, f64, u32); 2]) -> [u32; 2] {
         for (n, (arrivals, response, active)) in classes.into_iter().enumerate() {
             let work = f64::from(arrivals) * 0.01;
@@ -334,11 +334,11 @@ mod tests {
         assert_eq!(period(&mut plant, 1.0, [(60, 0.05, 6), (20, 0.1, 3)]), [2 * 3 + 2, 2 + 2]);
         assert_eq!(period(&mut plant, 2.0, [(60, 0.05, 8), (20, 0.1, 4)]), [3 * 3 + 2, 3 + 2]);
         assert_eq!(period(&mut plant, 3.0, [(60, 0.05, 1), (20, 0.1, 1)]), [3 + 2, 1 + 2]);
-        // The busiest moments of the pools are not the same moment: 16 processes are all there are, and none is left for T.
+        // The pools' busiest moments differ, so together they are bounded by the 16 processes, and none is left for T.
         assert_eq!(period(&mut plant, 4.0, [(60, 0.05, 12), (20, 0.1, 12)]), [12, 4]);
     }
 
-    /// An upstream of lighter levels alone has none.
+    /// A plant that serves only lighter levels has no pools.
     #[test]
     fn a_plant_without_pools_is_passed_over() {
         let mut plant = PlantPools::new(&settings(1.0), &truth(), Vec::new());
@@ -363,10 +363,10 @@ mod tests {
     #[test]
     fn feedback_gives_processes_to_the_class_that_is_too_slow() {
         let mut plant = plant(1.0);
-        // At the same response times the second is three times too fast: ln 3 from the first, half of it from the mean, P and
-        // D.
+        // At the same response times the second class is three times too fast: ln 3 from the first, half of it from the mean,
+        // and that once for P and once for D.
         assert_eq!(period(&mut plant, 1.0, [(60, 0.1, 6), (20, 0.1, 3)]), [8 + 1, 4 - 1]);
-        // Then it is too slow.
+        // Then the second class is too slow.
         let [first, second] = period(&mut plant, 2.0, [(60, 0.1, 6), (20, 0.4, 3)]);
         assert!(first < 9 && second > 3, "{first}, {second}");
     }
@@ -379,7 +379,7 @@ mod tests {
         period(&mut plant, 1.0, [(60, 0.05, 6), (20, 0.1, 3)]);
         assert_eq!((plant.pools[1].limit, plant.pools[1].busy), (4, 8));
         assert!(!plant.has_room(1));
-        // All pools together have no more than there are.
+        // All pools together have no more processes than there are.
         plant.pools[0].busy = 8;
         assert!(!plant.has_room(0));
     }

@@ -3,8 +3,8 @@
 //! | directive | is |
 //! |---|---|
 //! | `limit_req rate=200r/s burst=50` | more than the rate waits until it conforms; more than `burst` beyond it is rejected |
-//! | `... nodelay`, `... delay=10` | all, or so many, of the burst start at once |
-//! | `limit_conn 64` | so many requests at once, and no queue |
+//! | `... nodelay`, `... delay=10` | all requests of the burst, or this many, start at once |
+//! | `limit_conn 64` | at most this many requests at once, and no queue |
 //! | `... key=$binary_remote_addr` | a bucket, or a count, for each client; else one for the server (`$server_name`) |
 //!
 //! ```text
@@ -167,7 +167,7 @@ mod tests {
         Instant::from_nanos(ms * 1_000_000)
     }
 
-    /// What becomes of so many requests at once.
+    /// The rulings on `count` requests that come at once.
     fn at_once(rules: &mut dyn Rules, ms: u64, count: usize) -> Vec<Ruling> {
         let one = request("/", 1);
         (0..count).map(|_| rules.arrive(at(ms), asked(&one, 1))).collect()
@@ -181,7 +181,7 @@ mod tests {
         let of = |all: &[Ruling]| all.iter().filter(|one| **one == Ruling::Start(0)).count();
         assert_eq!(of(&at_once(&mut *server, 0, 20)), 6);
         assert!(!server.delays());
-        // What was rejected filled nothing: two seconds later two more.
+        // Rejected requests do not fill the bucket, so two seconds later two more pass.
         assert_eq!(of(&at_once(&mut *server, 2000, 20)), 2);
     }
 

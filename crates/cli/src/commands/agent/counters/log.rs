@@ -188,7 +188,7 @@ mod tests {
         append(&folder.path().join("access.log.1"), LINE);
         assert_eq!(look(), (1, 100));
         assert_eq!((look(), look()), ((0, 0), (3, 300)));
-        // The log is copied and cut.
+        // The log is copied and truncated.
         fs::write(&path, LINE).unwrap();
         assert_eq!(look(), (1, 100));
         fs::remove_file(&path).unwrap();

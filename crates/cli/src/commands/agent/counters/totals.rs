@@ -75,7 +75,7 @@ pub(super) mod tests {
         assert_eq!(super::nginx("<html>"), Totals::default());
     }
 
-    /// A number beyond all others neither ends the agent nor makes a busy server seem calm.
+    /// A number larger than any server has must neither end the agent nor make a busy server seem idle.
     #[test]
     fn numbers_beyond_any_server() {
         let most = u64::MAX;
