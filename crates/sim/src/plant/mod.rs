@@ -80,7 +80,7 @@ pub struct Server {
     /// The failure time T_f.
     failure: Duration,
     time: OperationalTime,
-    /// Faults that act on a request when its service starts.
+    /// Faults that act when a service starts: they change its time or outcome, or take workers away.
     faults: Vec<Fault>,
 }
 
