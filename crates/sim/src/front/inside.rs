@@ -26,7 +26,7 @@ pub struct ServerProcesses {
     /// How long a process stays occupied after each response and each rejection without counting it: until its client has seen
     /// the end, and until its turn to take the next connection.
     pub held: Duration,
-    /// After how long a client has left when its response is written.
+    /// How long clients wait: one that waited longer has left before its response is written. `None`: clients stay.
     pub patience: Option<Duration>,
     /// What the controller learns about the queue.
     pub looks: QueueLook,
@@ -53,7 +53,7 @@ impl ServerProcesses {
 pub enum QueueLook {
     /// Nothing.
     Nothing,
-    /// For how long the queue has never been empty.
+    /// For how long the queue has not been empty.
     Stands,
     /// The same, and how many requests wait, unless the queue is all but full: then nobody knows how many come.
     Length,

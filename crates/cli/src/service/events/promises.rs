@@ -56,7 +56,7 @@ pub(super) fn planned_delays(said: &mut bool, plan: &PlantPlan) -> Option<News> 
 pub(super) fn workers(said: &mut Steady<u32>, plant: &PlantStatus) -> Option<News> {
     let before = said.said;
     let found = plant.workers_found == Some(true);
-    // Small changes are ignored, because the search itself tries one worker more or less.
+    // Changes of at most a quarter are ignored, because the search itself tries one worker more or less.
     let differs = 4 * plant.workers.abs_diff(before) > before;
     if !found || !differs || !said.is_news(plant.workers, STEADY) {
         return None;
