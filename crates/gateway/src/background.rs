@@ -37,7 +37,7 @@ impl Background {
     /// Signals the thread to end, and waits until it has. False if that was done before.
     pub(crate) fn stop(&self) -> bool {
         // A panic there was reported by its thread; nothing is left to do here.
-        self.tell().map(JoinHandle::join).is_some()
+        self.signal().map(JoinHandle::join).is_some()
     }
 
     /// Signals the thread to end, and waits for that at most so long.

@@ -26,8 +26,8 @@ pub enum FaultKind {
     Gone {
         /// The part, in [0, 1).
         part: f64,
-        /// Whether the gateway is informed at once.
-        told: bool,
+        /// Whether it is reported to the gateway.
+        reported: bool,
     },
 }
 
@@ -39,7 +39,7 @@ pub(crate) fn gone(faults: &[Fault], at: Duration) -> Option<(f64, bool)> {
     })
 }
 
-/// Whether any of a plant's faults informs the gateway about missing workers.
-pub(crate) fn tells_what_is_there(faults: &[Fault]) -> bool {
-    faults.iter().any(|fault| matches!(fault.kind, FaultKind::Gone { told: true, .. }))
+/// Whether it is reported to the gateway when a part of the plant with these faults is gone.
+pub(crate) fn reports_what_is_there(faults: &[Fault]) -> bool {
+    faults.iter().any(|fault| matches!(fault.kind, FaultKind::Gone { reported: true, .. }))
 }

@@ -71,9 +71,9 @@ pub(crate) fn fit_connections(
     Ok(())
 }
 
-/// Logs that fewer connections are accepted: as a warning if the file asks for more, otherwise as information at the start,
-/// because nothing is wrong.
-fn tell_fewer(is_told: bool, limit: u64, left: u64, needed: u64) {
+/// Says that fewer connections are accepted: a warning if the file asks for more, else a line at the start, since nothing is
+/// wrong.
+fn log_fewer(is_configured: bool, limit: u64, left: u64, needed: u64) {
     static WAS_SAID: AtomicBool = AtomicBool::new(false);
     if is_configured {
         tracing::warn!(

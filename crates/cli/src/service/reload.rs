@@ -133,9 +133,9 @@ impl Reload {
             kept_files::refuse(&configuration, &file, in_force.as_deref())?;
             let found = resolve::look_all_up(&configuration, |address| lookups.found(address))?;
             let mut settings = resolve::settings_with(&configuration, &found)?;
-            // If the configuration names no seed, the drawn one stays in force.
-            let told = configuration.gateway.seed.map(|seed| (seed, SeedSource::Configured));
-            (settings.hash_seed, settings.hash_seed_from) = told.unwrap_or(known_seed);
+            // A seed that was drawn stays in force.
+            let configured = configuration.gateway.seed.map(|seed| (seed, SeedSource::Configured));
+            (settings.hash_seed, settings.hash_seed_from) = configured.unwrap_or(known_seed);
             Ok((settings, found, known, configuration))
         });
         let read = read.inspect_err(|_| self.gateway.refuse());

@@ -192,8 +192,8 @@ mod tests {
     }
 
     #[test]
-    fn what_hinders_a_start_is_told_before() {
-        // No host name can have such a long label, whatever a resolver answers for other names.
+    fn what_hinders_a_start_is_reported_before() {
+        // No name has so long a label, whatever a resolver says of others.
         let long = "a".repeat(64);
         let source = format!(
             "[gateway]\nlisten = \"127.0.0.1:0\"\n[access_log]\nfile = \"/no/such/access.log\"\n\

@@ -9,8 +9,8 @@ use plimsoll_core::time::Instant;
 use sd_notify::NotifyState;
 use std::time::Duration;
 
-/// Sends a notification; a supervisor that has gone is ignored.
-fn tell(states: &[NotifyState<'_>]) {
+/// Reports to the supervisor, and takes no notice of one that has gone.
+fn report(states: &[NotifyState<'_>]) {
     let _ = sd_notify::notify(states);
 }
 

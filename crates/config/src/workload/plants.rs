@@ -119,8 +119,8 @@ pub(super) fn guessed_workers(
     guessed.map(sentence).collect()
 }
 
-/// Whether the file gives the number of workers of the plant with this name.
-pub(super) fn tells_workers(file: &WorkloadKeys, name: &str) -> bool {
+/// Whether the file says how many workers the plant of this name has.
+pub(super) fn states_workers(file: &WorkloadKeys, name: &str) -> bool {
     let mut sections =
         file.plant.value.0.iter().filter(|(of, _)| of.value == name).map(|(_, keys)| &keys.value);
     sections.any(|keys| keys.workers.is_some() || keys.cores.is_some())

@@ -49,7 +49,14 @@ pub struct Job {
     pub force: bool,
 }
 
-/// The results of a run.
+impl Job {
+    /// The highest level that is made, below which a tree may have gaps.
+    fn highest(&self) -> Option<Level> {
+        self.levels.iter().copied().max()
+    }
+}
+
+/// What was made.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Adapted {
     /// The trees that were made, one for each level.

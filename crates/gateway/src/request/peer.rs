@@ -122,9 +122,9 @@ impl Peer {
             _ if self.is_secure => return true,
             RealIpHeader::XForwardedFor => {
                 let mut fields = head.fields.iter();
-                let told = fields.find(|field| self.trusted && field.kind == FieldKind::XForwardedProto);
+                let proto = fields.find(|field| self.trusted && field.kind == FieldKind::XForwardedProto);
                 // Each proxy may have added what it saw; the first is how the client came.
-                told.and_then(|field| field.value.of(bytes).split(|&byte| byte == b',').next())
+                proto.and_then(|field| field.value.of(bytes).split(|&byte| byte == b',').next())
             }
             RealIpHeader::Forwarded => {
                 self.member(bytes, head, settings).and_then(|member| parameter(member, b"proto="))

@@ -23,8 +23,8 @@ pub struct Gateway {
     verdicts: Verdicts,
     /// For each plant, whether its server stops when a client leaves, as promised.
     stops_when_abandoned: Vec<bool>,
-    /// The rejections that were sent, by the requests' tokens.
-    told: Vec<(Token, Rejection)>,
+    /// How requests were turned away, by their tokens.
+    rejected: Vec<(Token, Rejection)>,
 }
 
 impl Gateway {
@@ -127,10 +127,10 @@ impl Front for Gateway {
     }
 
     fn retry_after(&mut self, token: Token) -> Option<Duration> {
-        // A rejection is asked for at once, so its entry is among the last.
-        let place = self.told.iter().rposition(|(told, _)| *told == token)?;
-        let (_, rejection) = self.told.swap_remove(place);
-        // The gateway writes whole seconds, at least one.
+        // A rejection is asked for at once, and there are few at a time.
+        let place = self.rejected.iter().rposition(|(own, _)| *own == token)?;
+        let (_, rejection) = self.rejected.swap_remove(place);
+        // As the gateway writes it.
         Some(Duration::from_secs(rejection.retry_after_seconds().max(1)))
     }
 

@@ -142,9 +142,9 @@ impl Simulation<'_> {
         self.come_again(flight, retry_after);
     }
 
-    /// Lets the client retry if it may, after `told` if the rejection stated a time and the client obeys. A user that waited
-    /// and may not retry asks for more instead.
-    fn come_again(&mut self, flight: EndedFlight, told: Option<Duration>) {
+    /// Lets a client come again that may; `retry_after` is when, if it was told. A user that waited and may not asks for more
+    /// instead.
+    fn come_again(&mut self, flight: EndedFlight, retry_after: Option<Duration>) {
         let Some(request) = flight.again else { return };
         let stream = usize::from(flight.stream);
         let retry = self.setup.workload.streams[stream].retry;

@@ -211,8 +211,9 @@ impl Explained<'_> {
             hidden("headers", Facts::default()),
         ]);
         let served = site.levels.iter().enumerate().map(|(place, level)| {
-            // An exempt request is not rewritten.
-            let rewrite = rewrites.get(place).filter(|_| told.exempt.is_none()).cloned().unwrap_or_default();
+            // An exempt request goes as it came.
+            let rewrite =
+                rewrites.get(place).filter(|_| explanation.exempt.is_none()).cloned().unwrap_or_default();
             let RequestLine { method, target } = &self.arguments.request;
             let request = format!("{method} {}{target}", rewrite.prefix);
             let plant = self.upstream(level);

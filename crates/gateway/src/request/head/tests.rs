@@ -255,8 +255,8 @@ fn the_client_is_the_last_that_is_not_trusted() {
     let client_of = |fields: &str| client_by(RealIpHeader::Forwarded, "fd00::1", fields);
     assert_eq!(client_of("Forwarded: for=\"[2001:db8::1]:4\";proto=http\r\n"), "2001:db8::1");
     // A proxy quotes the host that its client asks for, and appends to what its client sends.
-    for (own, told) in [("", "for=2.2.2.2;host=\"h,for=6.6.6.6;host=\""), ("for=\"", "for=2.2.2.2")] {
-        assert_eq!(client_of(&format!("Forwarded: {own}, {told}\r\n")), "2.2.2.2", "{own}, {told}");
+    for (own, fields) in [("", "for=2.2.2.2;host=\"h,for=6.6.6.6;host=\""), ("for=\"", "for=2.2.2.2")] {
+        assert_eq!(client_of(&format!("Forwarded: {own}, {fields}\r\n")), "2.2.2.2", "{own}, {fields}");
     }
     assert_eq!(client("10.1.1.1", "X-Forwarded-For: 2.2.2.2, nonsense\r\n"), "10.1.1.1");
 }
