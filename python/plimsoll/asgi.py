@@ -31,40 +31,39 @@ class Middleware:
         self._attachment.look_at_queue()
         if decision.level == 0:
             return await _reject(decision, send)
-        # With these a response's bytes would pass by.
-        extensions = {
-            name: value for name, value in (scope.get("extensions") or {}).items() if name not in _PASS_BY
-        }
-        own = {"level": decision.level, "reason": decision.reason}
-        scope = {**scope, "extensions": extensions, "plimsoll": own}
-        place = None
-        if decision.path != request.path:
-            # The application is mounted where it was: the level's prefix comes after its root.
-            prefix, root = decision.path[: len(decision.path) - len(request.path)], scope.get("root_path", "")
-            quoted = quote(root, safe=SAFE).encode()
-            place = PlaceStruct(request.host, quoted, prefix)
-            scope["raw_path"] = _within(quoted, prefix, request.path)
-            scope["path"] = _within(root, unquote_to_bytes(prefix).decode("utf-8", "surrogateescape"), scope["path"])
-        response = _Response(self._attachment, decision, place, scope["headers"], receive, send)
+        response = _Response(self._attachment, decision, scope["headers"], receive, send)
         try:
+            # With these a response's bytes would pass by.
+            extensions = {
+                name: value for name, value in (scope.get("extensions") or {}).items() if name not in _PASS_BY
+            }
+            own = {"level": decision.level, "reason": decision.reason}
+            scope = {**scope, "extensions": extensions, "plimsoll": own}
+            if decision.path != request.path:
+                # The application is mounted where it was: the level's prefix comes after its root.
+                prefix, root = decision.path[: len(decision.path) - len(request.path)], scope.get("root_path", "")
+                quoted = quote(root, safe=SAFE).encode()
+                response.place = PlaceStruct(request.host, quoted, prefix)
+                scope["raw_path"] = _within(quoted, prefix, request.path)
+                scope["path"] = _within(root, unquote_to_bytes(prefix).decode("utf-8", "surrogateescape"), scope["path"])
             await self._application(scope, response.receive, response.send)
+            await response.look()
         except asyncio.CancelledError:
-            response.end(Outcome.ABANDONED)
+            response.client_left = True
             raise
-        except BaseException:
+        finally:
+            # Before its response's end a request has failed, unless the client has left.
             response.end(Outcome.ABANDONED if response.client_left else Outcome.FAILED)
-            raise
-        # An application that returns before its response's end has failed it, unless the client has left.
-        await response.look()
-        response.end(Outcome.ABANDONED if response.client_left else Outcome.FAILED)
 
 
 class _Response:
     """A response: it counts its bytes, and ends its request."""
 
-    def __init__(self, attachment, decision, place, headers, receive, send):
-        self._attachment, self._decision, self._place = attachment, decision, place
+    def __init__(self, attachment, decision, headers, receive, send):
+        self._attachment, self._decision = attachment, decision
         self._receive, self._send = receive, send
+        # Where the level's prefix was put.
+        self.place = None
         self._has_ended = False
         # Whether a look is possible: asked for a message, a server sends `100 Continue` to a client that waits for that.
         self._may_look = _is_asyncio() and all(name != b"expect" for name, _ in headers)
@@ -117,9 +116,9 @@ class _Response:
         is_last = message["type"] == "http.response.body" and not message.get("more_body", False)
         if is_last:
             await self.look()
-        if self._place and message["type"] == "http.response.start":
+        if self.place and message["type"] == "http.response.start":
             headers = message.get("headers", ())
-            mapped = [(name, self._attachment.seen(self._place, name, value)) for name, value in headers]
+            mapped = [(name, self._attachment.seen(self.place, name, value)) for name, value in headers]
             message = {**message, "headers": mapped}
         try:
             await self._send(message)

@@ -546,6 +546,23 @@ class Asgi(unittest.TestCase):
             self.assertEqual(counted, {"gold": (1, 1, 0), "default": (5, 5, 0), "exempt": (0, 0, 0)})
             self.assertEqual(classes["default"].bytes, 12)
 
+    def test_a_request_that_fails_before_or_after_its_application_gives_its_place_back(self):
+        async def application(scope, receive, send):
+            # It is raised where the task waits next, which is after the application has returned.
+            asyncio.current_task().cancel()
+
+        only_light = CONFIGURATION.replace('[[site.level]]\nname = "full"\n', "")
+        with Control(only_light) as control:
+            middleware = asgi.Middleware(application, control.state)
+            outcomes = outcomes_of(middleware)
+            with self.assertRaises(asyncio.CancelledError):
+                self.ask(middleware)
+            with self.assertRaises(UnicodeEncodeError):
+                self.ask(middleware, root_path="/\ud800")
+            counted = control.counts(middleware._attachment)["default"]
+            self.assertEqual((counted.arrived, counted.ended, control.in_service(middleware._attachment)), (2, 2, 0))
+        self.assertEqual(outcomes, [Outcome.ABANDONED, Outcome.FAILED])
+
     def test_an_error_of_the_server_is_a_failure(self):
         async def application(scope, receive, send):
             await send({"type": "http.response.start", "status": int(scope["path"][1:]), "headers": []})
