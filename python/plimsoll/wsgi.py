@@ -27,7 +27,7 @@ class Middleware:
             return self._application(environ, start_response)
         self._attachment.look_at_queue()
         if decision.level == 0:
-            return _reject(decision, start_response)
+            return _reject(decision, environ, start_response)
         place = None
         if decision.path != request.path:
             # What lies before the path is the level's prefix; the application is mounted where it was.
@@ -140,9 +140,9 @@ def _request(environ):
     )
 
 
-def _reject(decision, start_response):
+def _reject(decision, environ, start_response):
     headers, body = rejection(decision)
     # A number that a configuration may have and Python need not know.
     phrase = HTTPStatus(decision.status).phrase if decision.status in _KNOWN else "Rejected"
     start_response(f"{decision.status} {phrase}", headers)
-    return [body]
+    return [] if environ["REQUEST_METHOD"] == "HEAD" else [body]

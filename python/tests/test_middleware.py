@@ -394,6 +394,7 @@ class Wsgi(unittest.TestCase):
             middleware = wsgi.Middleware(application, control.state)
             middleware._attachment.adapt = lambda request: REJECTED
             (status, headers), data = self.ask(middleware)
+            self.assertEqual(self.ask(middleware, REQUEST_METHOD="HEAD"), ((status, headers), b""))
             others = {}
             # A configuration may say any number from 400 to 599, also one that has no name.
             for number in (429, 450):
