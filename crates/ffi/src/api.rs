@@ -449,8 +449,10 @@ mod tests {
         let server = plimsoll_t(Server::attach(&state).unwrap());
         // Case by case, the path begins this many bytes behind the place where it is rewritten.
         for (asked, behind) in
-            [("/index.html", 0), ("/a", 0), ("/", 0), ("/index.html", 3), ("/a", 9), ("", 0)]
+            [("/index.html", 0), ("/a", 0), ("/", 0), ("/index.html", 3), ("/a", 9), ("", 0), ("*", 0)]
         {
+            // `OPTIONS *` asks for no page.
+            let prefix = if asked == "*" { "" } else { "/full" };
             let mut buffer = [0; 64];
             buffer[behind..][..asked.len()].copy_from_slice(asked.as_bytes());
             let (path, mut decision) = (buffer.as_mut_ptr().cast::<c_char>(), NO_SITE);
@@ -468,7 +470,8 @@ mod tests {
             let error = unsafe { plimsoll_adapt(&server, &request(c"www"), path, 64, &mut decision) };
             // SAFETY: the call has written a text there.
             let seen = unsafe { CStr::from_ptr(path) }.to_str().unwrap().to_owned();
-            assert_eq!((error, seen, decision.path_length), (0, format!("/full{asked}"), asked.len() + 5));
+            let expected = format!("{prefix}{asked}");
+            assert_eq!((error, seen, decision.path_length), (0, expected.clone(), expected.len()));
             // SAFETY: as above.
             let error = unsafe { plimsoll_adapt(&server, &request(c"other"), path, 64, &mut decision) };
             assert_eq!((error, buffer[0]), (Fault::NoSite as c_int, 0));

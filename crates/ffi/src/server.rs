@@ -200,8 +200,10 @@ impl Server {
             Ok(match decided {
                 Ok(permit) => {
                     let (level, reason) = (permit.level(), permit.reason());
-                    // An exempt request keeps its path.
-                    let prefix = if reason == Reason::Exempt { "" } else { self.prefix(site, level) };
+                    // An exempt request goes as it came, and so does one that asks for no page, as `OPTIONS *`.
+                    let asks_for_page = fields.path.first().is_none_or(|first| *first == b'/');
+                    let keeps_path = reason == Reason::Exempt || !asks_for_page;
+                    let prefix = if keeps_path { "" } else { self.prefix(site, level) };
                     Served { request: own.keep(permit), level, reason, site, retry_after: 0, prefix, frozen }
                 }
                 Err(rejection) => {
