@@ -81,7 +81,7 @@ where
                 Ok(respond(response, started, this.method, context))
             }
             (Stage::Started(started), Some(Err(error))) => Err(started.guard.fail(error)),
-            (Stage::Rejected(rejected), _) => Ok(rejected.response()),
+            (Stage::Rejected(rejected), _) => Ok(rejected.response(this.method)),
             _ => panic!("a response future was polled after its response"),
         })
     }
@@ -141,7 +141,7 @@ fn respond<R: Body<Data: From<Bytes>> + Unpin>(
         guard.depart(0, Served::default(), Outcome::Failed);
         let rejection = Rejection { reason: Reason::TooManyStreams, retry_after: Duration::ZERO };
         let decision = decision.dropped(Reason::TooManyStreams);
-        return Rejected::new(rejection, decision, &head.headers).response();
+        return Rejected::new(rejection, decision, &head.headers).response(method);
     }
     head.extensions.insert(decision);
     let is_bodiless = is_upgrade

@@ -7,8 +7,8 @@ use super::body::ResponseBody;
 use super::decision::Decision;
 use super::grpc::GRPC_STATUS;
 use bytes::Bytes;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, RETRY_AFTER};
-use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, RETRY_AFTER};
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 use http_body::Body;
 use plimsoll_core::request::{Reason, Rejection};
 
@@ -44,11 +44,13 @@ impl Rejected {
         Rejected { has_dot_segment: true, ..self }
     }
 
-    pub(crate) fn response<B: Body<Data: From<Bytes>>>(self) -> Response<ResponseBody<B>> {
+    /// `method` is the request's.
+    pub(crate) fn response<B: Body<Data: From<Bytes>>>(self, method: &Method) -> Response<ResponseBody<B>> {
         let Rejected { rejection, decision, is_grpc, has_dot_segment } = self;
         let reason = rejection.reason;
         let text = if has_dot_segment { "The path has a dot segment.\n" } else { sentence(reason) };
-        let body = if is_grpc { ResponseBody::empty() } else { ResponseBody::text(text) };
+        let is_head = method == Method::HEAD;
+        let body = if is_grpc || is_head { ResponseBody::empty() } else { ResponseBody::text(text) };
         let mut response = Response::new(body);
         let headers = response.headers_mut();
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -60,6 +62,9 @@ impl Rejected {
             headers.insert(GRPC_PUSHBACK, pushback.into());
         } else {
             headers.insert(CONTENT_TYPE, TEXT);
+            if is_head {
+                headers.insert(CONTENT_LENGTH, text.len().into());
+            }
         }
         if reason == Reason::NoSite {
             if !is_grpc {

@@ -42,6 +42,22 @@ fn a_rejection_is_503_with_retry_after_and_says_why() {
     bench.assert_settled();
 }
 
+/// Over HTTP/2 a body would be an error of the stream.
+#[test]
+fn a_rejected_head_has_the_length_of_the_sentence_and_no_body() {
+    let (bench, _held) = full();
+    let asked = Request::head("/").body(()).expect("a request");
+    let response = answer(call(&bench, &answering("unseen"), asked));
+    assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
+    let length = response.headers().get("content-length").expect("a length").clone();
+    assert_eq!(
+        length,
+        &read(answer(call(&bench, &answering("unseen"), request("/"))).into_body()).len().to_string()
+    );
+    assert!(http_body::Body::is_end_stream(response.body()));
+    assert_eq!(read(response.into_body()), "");
+}
+
 #[test]
 fn a_client_of_grpc_is_told_in_its_own_terms() {
     let (bench, _held) = full();
