@@ -137,19 +137,20 @@ fn respond<R: Body<Data: From<Bytes>> + Unpin>(
     let outcome = guard.answered(status_of_call(&head.headers).unwrap_or(head.status.as_u16()));
     let is_upgrade = head.status == StatusCode::SWITCHING_PROTOCOLS
         || (method == Method::CONNECT && head.status.is_success());
-    if (is_upgrade || has_events(&head.headers)) && !guard.stay_open() {
+    let is_bodiless = is_upgrade
+        || method == Method::HEAD
+        || matches!(head.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
+    if !is_bodiless && has_events(&head.headers) && !guard.stay_open() {
         guard.depart(0, Served::default(), Outcome::Failed);
         let rejection = Rejection { reason: Reason::TooManyStreams, retry_after: Duration::ZERO };
         let decision = decision.dropped(Reason::TooManyStreams);
         return Rejected::new(rejection, decision, &head.headers).response(method);
     }
     head.extensions.insert(decision);
-    let is_bodiless = is_upgrade
-        || method == Method::HEAD
-        || matches!(head.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
     let length = head.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
     let body = if is_bodiless {
-        let service = Served { representative: outcome == Outcome::Completed, ..Served::default() };
+        let representative = outcome == Outcome::Completed && !is_upgrade;
+        let service = Served { representative, ..Served::default() };
         guard.depart(0, service, outcome);
         ResponseBody::unwatched(body)
     } else {

@@ -123,7 +123,22 @@ fn a_stream_of_events_gives_its_place_back_and_is_bounded() {
     assert_eq!(answer(call(&bench, &with(events()), request("/"))).status(), StatusCode::OK);
 }
 
-/// Time in which the server only waited for the client counts in no figure.
+/// No stream is open after these.
+#[test]
+fn neither_an_upgrade_nor_the_head_of_a_stream_of_events_needs_a_free_stream() {
+    let bench = Bench::new(workers(1).promises(|promises| promises.plants[0].tunnels.most = 1));
+    let open = answer(call(&bench, &with(events()), request("/")));
+    let asked = Request::head("/").body(()).expect("a request");
+    assert_eq!(answer(call(&bench, &with(events()), asked)).status(), StatusCode::OK);
+    let upgrade =
+        Response::builder().status(StatusCode::SWITCHING_PROTOCOLS).body(scripted([])).expect("a response");
+    assert_eq!(answer(call(&bench, &with(upgrade), request("/"))).status(), StatusCode::SWITCHING_PROTOCOLS);
+    assert_eq!((bench.under_way(), bench.layer.status().plants[0].tunnels), ((0, 0), 1));
+    drop(open);
+    bench.assert_settled();
+}
+
+/// Time in which the server only waited for the client is in no figure.
 #[test]
 fn a_client_that_reads_slowly_makes_no_response_time() {
     let bench = Bench::new(workers(1));
