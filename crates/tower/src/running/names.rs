@@ -1,6 +1,7 @@
 //! What a request is given of its level, by the engine's number: the level's name, and the prefix of its paths.
 
 use plimsoll_core::promises::Promises;
+use plimsoll_core::request::has_dot_segment;
 use plimsoll_core::{Names, Reload};
 use std::sync::Arc;
 
@@ -24,6 +25,10 @@ impl Prefixes {
             if !is_path || prefix.ends_with('/') || prefix.contains('?') {
                 wrong.push(format!(
                     "the prefix `{prefix}` of the level `{level}` is not a path: write `/light`, with a slash before and none after"
+                ));
+            } else if prefix.contains('#') || has_dot_segment(prefix.as_bytes()) {
+                wrong.push(format!(
+                    "the prefix `{prefix}` of the level `{level}` has a `#` or a dot segment: it would make another path"
                 ));
             }
         }

@@ -143,6 +143,21 @@ fn all_that_is_impossible_is_said_at_once() {
 }
 
 #[test]
+fn a_prefix_that_would_make_another_path_is_refused() {
+    for prefix in ["/light#", "/light#a", "/a/../light", "/a/%2e", "/./light"] {
+        let Err(error) = workers(1).levels(["light", "full"]).prefix("light", prefix).build() else {
+            panic!("{prefix} is no prefix")
+        };
+        assert_eq!(
+            error.to_string(),
+            format!(
+                "the prefix `{prefix}` of the level `light` has a `#` or a dot segment: it would make another path"
+            )
+        );
+    }
+}
+
+#[test]
 fn a_reload_brings_levels_with_their_names_and_forgets_nothing() {
     let bench = Bench::new(workers(1));
     let (handler, asked) = noting();
