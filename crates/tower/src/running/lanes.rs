@@ -4,9 +4,9 @@
 //! whose lock it takes for the length of one call. There are as many lanes as processors, so that the lock is hardly ever
 //! contended. A request may end on any thread, which accounts for its end (`docs/decisions/0012-lanes-of-the-layer.md`).
 //!
-//! *Locks.* A thread holds at most one lane's lock, and while it does it calls the engine but no code of the user's. It clones
-//! wakers before it takes the lock, and runs and drops them after it has released the lock: a waker may drop a task, and the
-//! task a request, which takes the lock again.
+//! *Locks.* A thread holds at most one lane's lock, and under it calls the engine and nothing of the user's. Wakers are cloned
+//! before it, and run and dropped after it: a waker may drop a task, and the task a request, which takes the lock. Only a
+//! reload, which one thread at a time does, takes those of all lanes, after the engine's.
 
 use super::lock;
 use super::names::PrefixedNames;
@@ -127,10 +127,10 @@ impl Lanes {
         told.map(|(verdict, _)| verdict)
     }
 
-    /// Sets the level names of all lanes.
-    pub(crate) fn set_names(&self, names: &Arc<PrefixedNames>) {
-        for number in 0..self.0.len() {
-            self.lock(number).names = names.clone();
-        }
+    /// Gives all lanes these names and does this, while no lane is in use.
+    pub(crate) fn set_names<T>(&self, names: &Arc<PrefixedNames>, act: impl FnOnce() -> T) -> T {
+        let mut all: Vec<_> = (0..self.0.len()).map(|number| self.lock(number)).collect();
+        all.iter_mut().for_each(|own| own.names = names.clone());
+        act()
     }
 }

@@ -95,13 +95,12 @@ impl Running {
         lock(&self.engine).status()
     }
 
-    /// Brings new promises into force. Lanes get the names of new levels before any request can have such a level.
+    /// Brings new promises into force. No request comes between them and the names of their numbers.
     pub(crate) fn reload(&self, promises: &Promises, prefixes: &Prefixes) -> Result<Changes, Vec<String>> {
         let mut engine = lock(&self.engine);
         let reload = engine.prepare(promises)?;
         let names = self.lanes.lock(0).names.next(promises, prefixes, &reload);
-        self.lanes.set_names(&Arc::new(names));
-        Ok(engine.apply(reload))
+        Ok(self.lanes.set_names(&Arc::new(names), || engine.apply(reload)))
     }
 }
 

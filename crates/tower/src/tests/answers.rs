@@ -193,7 +193,33 @@ fn a_request_that_waits_over_a_reload_is_told_the_new_names() {
     assert_eq!(told, [("/best/", "full")]);
 }
 
-/// A server might resolve such a path to one of another class or level.
+/// A level's number means another level before a reload than after it.
+#[test]
+fn requests_that_come_while_levels_change_are_told_the_names_of_their_own() {
+    let bench = Bench::new(workers(1).levels(["light", "full"]));
+    let is_over = std::sync::atomic::AtomicBool::new(false);
+    let (wrong, right) = std::thread::scope(|scope| {
+        let asking = scope.spawn(|| {
+            let (mut wrong, mut right) = (0, 0);
+            while !is_over.load(Ordering::Relaxed) {
+                let response = answer(call(&bench, &answering("it"), request("/")));
+                let decision = response.extensions().get::<Decision>().expect("a decision");
+                let is_full = decision.level_name() == "full";
+                (wrong, right) = (wrong + u32::from(!is_full), right + u32::from(is_full));
+            }
+            (wrong, right)
+        });
+        for levels in [&["text", "light", "full"][..], &["light", "full"]].into_iter().cycle().take(2000) {
+            bench.layer.reload(workers(1).levels(levels.iter().copied())).expect("possible promises");
+        }
+        is_over.store(true, Ordering::Relaxed);
+        asking.join().expect("no panic")
+    });
+    assert!(right > 0);
+    assert_eq!(wrong, 0, "beside {right} right names");
+}
+
+/// A server might resolve it to a path of another class or level.
 #[test]
 fn a_path_with_a_dot_segment_is_refused() {
     let bench = Bench::new(workers(1));
