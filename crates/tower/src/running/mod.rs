@@ -24,7 +24,7 @@ use plimsoll_core::telemetry::Readings;
 use plimsoll_core::telemetry::status::Status;
 use plimsoll_core::time::Instant;
 use plimsoll_core::{Changes, Engine, Lane};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, Thread};
 use std::time::SystemTime;
@@ -37,9 +37,11 @@ pub(crate) struct Running {
     pub(crate) client: Option<ClientAddress>,
     /// The thread that runs the control loops; the drop of this value wakes it, so that it ends.
     pub(crate) ticker: OnceLock<Thread>,
-    /// Whether the loops panicked when they last ran, so that levels stand still.
-    pub(crate) is_frozen: AtomicBool,
-    /// Makes the loops panic, for tests.
+    /// The loops have panicked when they last ran, so that levels stand still.
+    pub(crate) has_panicked: AtomicBool,
+    /// When the loops last ran (ns).
+    pub(crate) ticked_ns: AtomicU64,
+    /// The loops panic.
     #[cfg(test)]
     pub(crate) are_loops_broken: AtomicBool,
 }
@@ -55,14 +57,16 @@ impl Running {
         let (engine, lanes) = Engine::new(promises, processors, seed)?;
         let names = Arc::new(PrefixedNames::default().next(promises, prefixes, &engine.prepare(promises)?));
         let lanes = Lanes::new(lanes, &names);
-        let (ticker, is_frozen) = (OnceLock::new(), AtomicBool::new(false));
+        let (ticker, has_panicked) = (OnceLock::new(), AtomicBool::new(false));
+        let ticked_ns = AtomicU64::new(clock.now().as_nanos());
         Ok(Running {
             engine: Mutex::new(engine),
             lanes,
             clock,
             client,
             ticker,
-            is_frozen,
+            has_panicked,
+            ticked_ns,
             #[cfg(test)]
             are_loops_broken: AtomicBool::new(false),
         })

@@ -8,6 +8,7 @@
 
 use super::Running;
 use plimsoll_core::request::Verdicts;
+use plimsoll_core::time::Instant;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -19,6 +20,8 @@ use std::time::Duration;
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 /// The shortest sleep after a panic, since each panic writes a message.
 const SLEEP_AFTER_PANIC: Duration = Duration::from_millis(100);
+/// The time after which loops that did not run are taken to be dead, as the processes of a server have it.
+const SILENT: Duration = Duration::from_secs(3);
 
 impl Running {
     /// Runs the loops that are due; returns how long to sleep until the next call.
@@ -26,13 +29,20 @@ impl Running {
         let mut verdicts = Verdicts::new();
         // A panic leaves the engine's locks usable, since the data that they guard is consistent after each single write.
         let ticked = catch_unwind(AssertUnwindSafe(|| self.tick(&mut verdicts)));
-        let is_frozen = ticked.is_err();
+        let has_panicked = ticked.is_err();
         let answered = |_| catch_unwind(AssertUnwindSafe(|| self.answer_waiting(&mut verdicts)));
         let next = ticked.or_else(answered);
         self.deliver(verdicts);
-        self.is_frozen.store(is_frozen, Relaxed);
-        let least = if is_frozen { SLEEP_AFTER_PANIC } else { Duration::ZERO };
+        self.has_panicked.store(has_panicked, Relaxed);
+        self.ticked_ns.store(self.clock.now().as_nanos(), Relaxed);
+        let least = if has_panicked { SLEEP_AFTER_PANIC } else { Duration::ZERO };
         next.map_or(LONGEST_SLEEP, |next| next.since(self.clock.now()).clamp(least, LONGEST_SLEEP))
+    }
+
+    /// Whether levels stand still: the loops have panicked, or nobody runs them, as in a process that was forked.
+    pub(crate) fn is_frozen(&self) -> bool {
+        let ticked = Instant::from_nanos(self.ticked_ns.load(Relaxed));
+        self.has_panicked.load(Relaxed) || self.clock.now().since(ticked) > SILENT
     }
 }
 

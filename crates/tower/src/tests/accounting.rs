@@ -55,6 +55,17 @@ fn loops_that_panic_are_seen_and_tried_again_and_requests_are_served() {
     bench.assert_settled();
 }
 
+/// As in a process that was forked after the layer was built: it has no thread that runs them.
+#[test]
+fn loops_that_do_not_run_are_seen() {
+    let bench = Bench::new(workers(1));
+    bench.advance(Duration::from_secs(3));
+    assert!(!bench.layer.is_frozen());
+    bench.advance(Duration::from_nanos(1));
+    assert!(bench.layer.is_frozen());
+    bench.tick();
+}
+
 /// Each wakes its task when its verdict comes.
 struct Woken(Mutex<bool>);
 
