@@ -2,6 +2,7 @@
 
 import ctypes
 import enum
+import itertools
 import logging
 import os
 import socket
@@ -21,6 +22,8 @@ _log = logging.getLogger("plimsoll")
 _AGAIN = 1.0
 # Room for what a level puts before a path (bytes).
 _PREFIX = 1024
+# Numbers of clients of which no address is known.
+_unknown = itertools.count()
 
 
 class Outcome(enum.IntEnum):
@@ -81,7 +84,8 @@ def rejection(decision: "Decision") -> tuple[list[tuple[str, str]], bytes]:
 
 
 def client_address(text: Optional[str]) -> bytes:
-    """A client's address, without a zone; the loopback's where there is none, as at a Unix socket."""
+    """A client's address, without a zone. Where there is none, as at a Unix socket, another one for each request, so that no
+    two share what happens to them: one of documentation's own (RFC 3849), which no client has."""
     address = (text or "").partition("%")[0]
     for family in (socket.AF_INET, socket.AF_INET6):
         try:
@@ -89,7 +93,9 @@ def client_address(text: Optional[str]) -> bytes:
             return address.encode()
         except OSError:
             continue
-    return b"127.0.0.1"
+    # Clients are told apart by the first 64 bits.
+    number = next(_unknown) & 0xFFFFFFFF
+    return f"2001:db8:{number >> 16:x}:{number & 0xFFFF:x}::".encode()
 
 
 def is_event_stream(content_type: bytes) -> bool:

@@ -268,12 +268,16 @@ class Wsgi(unittest.TestCase):
             start_response("200 OK", [])
             return [b"page"]
 
-        with Control() as control:
+        # What comes from this machine alone may be exempt.
+        configuration = CONFIGURATION.replace("exempt = [", 'exempt = [{ client = "127.0.0.1" }, { client = "::1" }, ')
+        with Control(configuration) as control:
             middleware = wsgi.Middleware(application, control.state)
             # A server says so of a Unix socket's clients; a link-local address has a zone.
             for address in ("localhost", "", "fe80::1%eth0"):
                 self.ask(middleware, REMOTE_ADDR=address)
             self.assertEqual(control.counts(middleware._attachment)["default"].ended, 3)
+        addresses = {plimsoll.attachment.client_address(None) for _ in range(70_000)}
+        self.assertEqual(len(addresses), 70_000, "no two are one client")
 
     def test_an_error_of_the_server_is_a_failure(self):
         def application(environ, start_response):
