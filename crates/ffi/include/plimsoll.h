@@ -1,6 +1,6 @@
 /* libplimsoll: the processes of a server share one controller (docs/module.md).
  *
- * Made from crates/ffi/src/api.rs by cbindgen. All functions may be called by several threads at once. */
+ * Made from crates/ffi/src/api.rs by cbindgen. All functions but plimsoll_close may be called by several threads at once. */
 
 #ifndef PLIMSOLL_H
 #define PLIMSOLL_H
@@ -103,7 +103,7 @@ typedef struct plimsoll_t plimsoll_t;
 
 /*
  Finds the value of a header by its name, in any case: `context` is that of the request. NULL if the request has none. The
- value must last until plimsoll_adapt returns.
+ value must last until plimsoll_adapt returns. An exception of C++ that leaves it aborts the process.
  */
 typedef const char *(*plimsoll_header_t)(void *context, const char *name);
 
@@ -128,7 +128,7 @@ typedef struct plimsoll_request_t {
    */
   const char *query;
   /*
-   The client's address as text: `192.0.2.1` or `2001:db8::1`.
+   The client's address as text: `192.0.2.1` or `2001:db8::1`. It must not be NULL: that is PLIMSOLL_ERROR_ARGUMENT.
    */
   const char *client;
   /*
@@ -385,10 +385,10 @@ int plimsoll_outcome_of(uint32_t status);
 
 /*
  Detaches the process. Requests that it still has under way count as failed. A signal handler that ends the process may
- call it, in the middle of another call too.
+ call it, in the middle of another call of its own thread too, but not while another thread is in a call.
 
  # Safety
- `handle` is of plimsoll_init, and is not used any more; or NULL.
+ `handle` is of plimsoll_init, no other thread is in a call with it, and it is not used any more; or NULL.
  */
 void plimsoll_close(struct plimsoll_t *handle);
 

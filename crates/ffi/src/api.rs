@@ -237,10 +237,10 @@ pub extern "C" fn plimsoll_outcome_of(status: u32) -> c_int {
 }
 
 /// Detaches the process. Requests that it still has under way count as failed. A signal handler that ends the process may
-/// call it, in the middle of another call too.
+/// call it, in the middle of another call of its own thread too, but not while another thread is in a call.
 ///
 /// # Safety
-/// `handle` is of plimsoll_init, and is not used any more; or NULL.
+/// `handle` is of plimsoll_init, no other thread is in a call with it, and it is not used any more; or NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn plimsoll_close(handle: *mut plimsoll_t) {
     // The call that this signal handler has interrupted may be using the server, or be inside the allocator.
@@ -479,6 +479,10 @@ mod tests {
             // SAFETY: as above.
             let error = unsafe { plimsoll_adapt(&server, &dotted, path, 64, &mut decision) };
             assert_eq!((error, buffer[0], decision.status), (Fault::Path as c_int, 0, 400));
+            let unknown = plimsoll_request_t { client: ptr::null(), ..request(c"www") };
+            // SAFETY: as above.
+            let error = unsafe { plimsoll_adapt(&server, &unknown, path, 64, &mut decision) };
+            assert_eq!(error, Fault::Argument as c_int);
         }
     }
 

@@ -5,7 +5,7 @@
 use std::ffi::{c_char, c_void};
 
 /// Finds the value of a header by its name, in any case: `context` is that of the request. NULL if the request has none. The
-/// value must last until plimsoll_adapt returns.
+/// value must last until plimsoll_adapt returns. An exception of C++ that leaves it aborts the process.
 pub type plimsoll_header_t =
     Option<unsafe extern "C" fn(context: *mut c_void, name: *const c_char) -> *const c_char>;
 
@@ -20,7 +20,7 @@ pub struct plimsoll_request_t {
     pub path: *const c_char,
     /// The query, without its question mark. NULL if there is none.
     pub query: *const c_char,
-    /// The client's address as text: `192.0.2.1` or `2001:db8::1`.
+    /// The client's address as text: `192.0.2.1` or `2001:db8::1`. It must not be NULL: that is PLIMSOLL_ERROR_ARGUMENT.
     pub client: *const c_char,
     /// Finds headers; NULL if no rule names one and the file has no `decides_itself`, with which a gateway sends its load
     /// in one.

@@ -6,7 +6,7 @@ use std::path::Path;
 const HEAD: &str = "\
 /* libplimsoll: the processes of a server share one controller (docs/module.md).
  *
- * Made from crates/ffi/src/api.rs by cbindgen. All functions may be called by several threads at once. */";
+ * Made from crates/ffi/src/api.rs by cbindgen. All functions but plimsoll_close may be called by several threads at once. */";
 
 #[test]
 fn the_header_is_current() {
