@@ -3,10 +3,10 @@
 //! Four moves are repeated until none is possible: request to the upstream, client's bytes in, response in, response to
 //! the client. Each move reads or writes once, so that a plain request costs one read and one write on each side.
 //!
-//! **Back-pressure.** What follows of a request's body is read only into the client's one buffer. The response is read as
-//! fast as the upstream gives it, so that the upstream is free again as early as that allows: its place is released at the
-//! response's last byte, before the client has that byte. Ahead of a slow client go [`READ_AHEAD`] buffers in memory, and
-//! then up to `limits.response_buffer` bytes in a temporary file.
+//! **Back-pressure.** What follows of a request's body is read only into the client's one buffer. The response is read as fast
+//! as the upstream gives it, so that the upstream is free again as early as that allows: its place is released at the
+//! response's last byte, before the client has that byte. [`read_ahead`](super::read_ahead) says how far the response is read
+//! ahead of a slow client.
 //!
 //! **The client is watched** for its end until the upstream is done. A half-close counts as leaving: `exchange/abandoned.rs`.
 //!
@@ -18,7 +18,6 @@ use super::response::{Fault, NOT_SWITCHED, ResponseSide, TOO_MANY_OPEN};
 use super::retry;
 use crate::accounting::permit_guard::PermitGuard;
 use crate::client::awaited_clients::AwaitedClient;
-use crate::client::buffers;
 use crate::client::socket::Client;
 use crate::client::wire::Wire;
 use crate::http1::Refusal;
@@ -28,8 +27,6 @@ use crate::worker::Worker;
 use plimsoll_core::request::{Outcome, Service};
 use plimsoll_core::time::Instant;
 use std::task::{Context, Poll, ready};
-
-const READ_AHEAD: usize = 4;
 
 #[derive(Debug)]
 pub(crate) enum End {
@@ -232,26 +229,6 @@ impl<W: Wire> Exchange<'_, W> {
         }
     }
 
-    /// Whether there is room for the bytes that the upstream sends next.
-    pub(super) fn has_room(&self) -> bool {
-        let ahead = self.client.outbox.len();
-        ahead == 0 || (ahead < READ_AHEAD && !self.is_memory_short()) || self.may_store()
-    }
-
-    pub(super) fn is_memory_short(&self) -> bool {
-        buffers::exceed(self.worker.buffer_memory())
-    }
-
-    /// Whether more of the response may be stored in the file. Events stay in memory, since they have no end.
-    pub(super) fn may_store(&self) -> bool {
-        let most = self.worker.tables().settings.limits.response_buffer;
-        let (response, outbox) = (&self.response, &self.client.outbox);
-        response.is_committed()
-            && !response.is_event_stream()
-            && !self.storage_failed
-            && outbox.stored() < most
-    }
-
     /// Takes the right to send a stream of events, which the exchange keeps until its end.
     fn may_send_events(&mut self) -> bool {
         if !self.streams_events {
@@ -267,20 +244,6 @@ impl<W: Wire> Exchange<'_, W> {
             self.progress.streams();
         }
         self.streams_events
-    }
-
-    /// Moves the pieces beyond the bound for memory to the file.
-    fn store(&mut self) {
-        let outbox = &self.client.outbox;
-        let scarce = outbox.len() > 1 && self.is_memory_short();
-        let keep = if scarce { 1 } else { READ_AHEAD };
-        if outbox.len() > keep && self.may_store() {
-            let limits = self.worker.tables().settings.limits;
-            self.worker.spare_files();
-            let stored = self.client.outbox.store(keep, &self.worker.shared.storage, &limits);
-            // If the file fails, the response stays in memory and waits for its client from here on.
-            self.storage_failed = stored.is_err();
-        }
     }
 
     /// Ends the upstream's part after the last byte was read. The connection goes back before the place, so that the next
