@@ -1,8 +1,8 @@
 //! Counts per interval, turned into moments: each interval's requests are spread uniformly at random in it, as those of
 //! a Poisson process are, given their number.
 //!
-//! The k uniform numbers of an interval are drawn in order, one at a time: if k points are left in (u, 1), the first lies at `1
-//! - (1 - u) V^(1/k)` with V uniform (Devroye, "Non-Uniform Random Variate Generation", 1986, V.3.1). So an interval of
+//! The k uniform numbers of an interval are drawn in order, one at a time: if k points are left in (u, 1), the first lies at
+//! `1 - (1 - u) V^(1/k)` with V uniform (Devroye, "Non-Uniform Random Variate Generation", 1986, V.3.1). So an interval of
 //! millions needs no more memory than one of two.
 //!
 //! A file is either a table with a line per interval, whose last column is the count, or numbers separated by white space: some
