@@ -909,3 +909,26 @@ fn the_offered_rate_is_that_of_the_time_in_which_it_came() {
     let mean = report["offered"]["mean"].as_f64().expect("a number");
     assert!((9.9..10.2).contains(&mean), "{mean}");
 }
+
+/// Four workers of 40 ms, 110 requests a second, and nobody stays longer than was promised.
+#[test]
+fn who_left_without_an_answer_was_not_served_in_time() {
+    for (promise, share) in
+        [("delay = \"200ms\"\npercentile = 95", 0.1..0.9), ("delay = \"201ms\"\npercentile = 95", 0.0..0.001)]
+    {
+        let server = "[gateway]\nlisten = \"127.0.0.1:8080\"\n[upstream.app]\naddress = \"127.0.0.1:81\"\n\
+                      capacity = { workers = 4 }\n[[site]]\nname = \"shop\"\n";
+        let class = format!("[[site.class]]\nname = \"all\"\nmatch = {{ path = \"/*\" }}\n{promise}\n");
+        let file = temporary("leaving.toml", &(server.to_owned() + &class));
+        let workload = "duration = \"60s\"\n[[stream]]\nrate = \"110/s\"\npatience = \"200ms\"\n\
+                        [plant.app]\nservice = \"40ms\"\nservice_law = \"exponential\"\n";
+        let workload = temporary("leaving.workload.toml", workload);
+        let arguments = [name(&file), "--workload", name(&workload), "--against", "none"];
+        let report = json(&arguments);
+        let class = &report["runs"][1]["classes"][0];
+        let late = class["promise"]["late_share"].as_f64().expect("a number");
+        let left =
+            class["abandoned"].as_f64().expect("a number") / class["arrivals"].as_f64().expect("a number");
+        assert!(share.contains(&late) && left > 0.1, "{promise}: {left} left, {late} late");
+    }
+}

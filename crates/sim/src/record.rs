@@ -9,6 +9,7 @@ use plimsoll_core::request::{Outcome, Reason};
 use plimsoll_core::telemetry::Histogram;
 use plimsoll_core::telemetry::status::{PlantStatus, ResponseStatus, Status};
 use plimsoll_core::time::{Duration, Instant};
+use std::collections::BTreeMap;
 
 /// The most rows of a record.
 pub const MOST_ROWS: usize = 2400;
@@ -95,7 +96,9 @@ pub struct ClassRow {
     pub bytes: u64,
     /// Response times of completed requests: from arrival until the plant was done with them.
     pub response: Histogram,
-    /// Requests whose client was served another level than at its last request.
+    /// How many clients left before they were answered, by how long they had waited.
+    pub left: BTreeMap<Duration, u64>,
+    /// Requests of clients that were served another level than at their last request.
     pub changes: u64,
     /// How far a promise of response times is kept; `None` for a class without one, and with a comparator.
     pub held: Option<Held>,
@@ -138,6 +141,7 @@ impl ClassRow {
         add(&mut self.outcomes, &other.outcomes);
         self.bytes += other.bytes;
         self.response.merge(&other.response);
+        other.left.iter().for_each(|(waited, count)| *self.left.entry(*waited).or_default() += count);
         self.changes += other.changes;
         self.held = match (self.held, other.held) {
             (Some(mine), Some(theirs)) => Some(mine.merge(theirs, weights)),

@@ -168,10 +168,11 @@ impl Simulation<'_> {
     /// Lets a client leave because its patience has ended.
     pub(super) fn leave(&mut self, token: Token) {
         let Some(flight) = self.flights.get(token) else { return };
+        let row = &mut self.recorder.row.classes[usize::from(flight.class)];
+        *row.left.entry(self.now.since(flight.arrived)).or_default() += 1;
         match flight.stage {
             FlightStage::Waiting => {
-                self.recorder.row.classes[usize::from(flight.class)].reasons[Reason::ClientLeft as usize] +=
-                    1;
+                row.reasons[Reason::ClientLeft as usize] += 1;
                 self.front.depart(self.now, token, Outcome::Abandoned, &mut self.orders);
                 self.watch.event(self.now, &Event::Ended { token, outcome: Outcome::Abandoned });
                 if let Some(flight) = self.flights.end(token) {

@@ -1,8 +1,9 @@
 //! Compares promised response times with what clients saw: from the histograms of a run, not from what the loops report. Beside
 //! them stands the part of the time in which the status calls a promise missed, or a ratio infeasible.
 //!
-//! Under a percentile, a request that was dropped while it waited counts as late. A response counts as in time up to the upper
-//! edge of the histogram's bucket that holds the target; buckets are about one percent wide.
+//! Under a percentile a request that was dropped while it waited counts as late, and so does one whose client left after it
+//! had waited for as long as was promised; one whose client left before says nothing of the promise. A response is in time
+//! up to the edge of its histogram's bucket, which is about one percent wide.
 
 use super::facts::classes;
 use super::inputs::Contender;
@@ -21,7 +22,7 @@ pub(crate) struct DelayFigures {
     pub(crate) name: String,
     pub(crate) class: usize,
     pub(crate) delay: Delay,
-    /// Requests that were answered, or dropped while they waited.
+    /// Requests that were answered, dropped while they waited, or waited for in vain as long as was promised.
     pub(crate) requests: u64,
     /// The part of these requests that took longer than promised.
     pub(crate) late: f64,
@@ -37,9 +38,9 @@ pub(crate) struct DeadlineFigures {
     pub(crate) deadline: Duration,
     /// The promised percentage of admitted requests that are in time.
     in_time: f64,
-    /// Requests that were answered, or dropped after they were admitted.
+    /// Requests that were answered, dropped after they were admitted, or waited for in vain until their deadline.
     admitted: u64,
-    /// Admitted requests that were answered late or dropped.
+    /// Those of them that were not answered in time.
     missed: u64,
 }
 
@@ -193,7 +194,7 @@ pub(crate) fn table<'a>(all: impl Iterator<Item = (&'a KeptPromises, &'a Contend
 }
 
 fn kept(name: String, class: usize, delay: Delay, row: &ClassRow) -> DelayFigures {
-    let in_vain = row.reasons[Reason::WaitTimeout as usize];
+    let in_vain = row.reasons[Reason::WaitTimeout as usize] + left_late(row, delay.target);
     let requests = row.response.count() + in_vain;
     let late = requests - within(&row.response, delay.target);
     DelayFigures {
@@ -207,11 +208,16 @@ fn kept(name: String, class: usize, delay: Delay, row: &ClassRow) -> DelayFigure
     }
 }
 
-/// How many admitted requests were answered late or dropped, and how many were admitted.
+/// How many were answered late, dropped or waited for in vain, of how many that were admitted.
 pub(super) fn deadline(row: &ClassRow, deadline: Duration) -> (u64, u64) {
     let dropped = [Reason::Late, Reason::WaitTimeout].map(|reason| row.reasons[reason as usize]);
-    let admitted = row.response.count() + dropped.iter().sum::<u64>();
+    let admitted = row.response.count() + dropped.iter().sum::<u64>() + left_late(row, deadline);
     (admitted - within(&row.response, deadline), admitted)
+}
+
+/// How many clients left after they had waited for as long as was promised.
+fn left_late(row: &ClassRow, promised: Duration) -> u64 {
+    row.left.range(promised..).map(|(_, count)| count).sum()
 }
 
 impl DeadlineFigures {
@@ -341,6 +347,17 @@ mod tests {
         row.reasons[Reason::Late as usize] = 3;
         assert_eq!(of(&row).reached(), "all but 5 of 1,003");
         assert_eq!(of(&ClassRow::default()).reached(), "all");
+    }
+
+    #[test]
+    fn who_left_is_late_after_as_long_as_was_promised() {
+        let mut row = row((0..900).map(|_| 100));
+        row.left = [(199, 50), (200, 60), (5_000, 40)].map(|(ms, n)| (Duration::from_millis(ms), n)).into();
+        let figures = kept("shop/premium".into(), 0, promise(Some(95.0)), &row);
+        assert_eq!((figures.requests, figures.reached().as_str()), (1000, "90.0 %"));
+        assert_eq!(deadline(&row, Duration::from_millis(200)), (100, 1000));
+        row.merge(&row.clone(), [1.0, 1.0]);
+        assert_eq!(deadline(&row, Duration::from_millis(201)), (80, 1880));
     }
 
     #[test]
