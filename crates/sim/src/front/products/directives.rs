@@ -63,6 +63,11 @@ impl<'a> Directive<'a> {
     }
 }
 
+/// Sets what a directive says that may be written once.
+pub(super) fn once<T>(place: &mut Option<T>, value: T, name: &str) -> Result<(), String> {
+    place.replace(value).map_or(Ok(()), |_| Err(format!("{name} is written twice")))
+}
+
 /// A whole number above 0.
 pub(super) fn number(text: &str) -> Result<u32, String> {
     let number = text.parse().ok().filter(|number| *number > 0);

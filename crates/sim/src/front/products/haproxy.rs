@@ -9,7 +9,7 @@
 //! Manual 2.6, 5.2 `maxconn` and `maxqueue`, 4.2 `timeout queue`, and `http-request set-priority-class`; head of
 //! `src/queue.c`).
 
-use super::directives::time;
+use super::directives::{once, time};
 use super::{Directives, MakeRules};
 use crate::front::limit::{Limited, Queue, StaticLimit};
 use plimsoll_core::time::Duration;
@@ -17,21 +17,18 @@ use plimsoll_core::time::Duration;
 const WRITTEN: &str = "haproxy: maxconn 64; timeout queue 5s; set-priority-class";
 
 pub(super) fn read(directives: Directives<'_>) -> Result<MakeRules, String> {
-    let mut limit = StaticLimit { most: 0, queue: Queue { most: u32::MAX, wait: Duration::from_secs(5) } };
-    let mut by_priority = false;
-    directives.each(WRITTEN, |name, words| {
-        match name {
-            "maxconn" => limit.most = words.count("the number of requests")?,
-            "timeout" if words.flag("queue") => limit.queue.wait = time(words.word("the time")?, "ms")?,
-            "set-priority-class" => by_priority = true,
-            _ => return Err(format!("there is no directive \"{name}\" here")),
+    let (mut most, mut wait, mut by_priority) = (None, None, None);
+    directives.each(WRITTEN, |name, words| match name {
+        "maxconn" => once(&mut most, words.count("the number of requests")?, name),
+        "timeout" if words.flag("queue") => {
+            once(&mut wait, time(words.word("the time")?, "ms")?, "timeout queue")
         }
-        Ok(())
+        "set-priority-class" => once(&mut by_priority, (), name),
+        _ => Err(format!("there is no directive \"{name}\" here")),
     })?;
-    if limit.most == 0 {
-        return Err(format!("haproxy needs maxconn; it is written {WRITTEN}"));
-    }
-    Ok(Box::new(move |_, _| Box::new(Limited::new(limit, by_priority))))
+    let most = most.ok_or_else(|| format!("haproxy needs maxconn; it is written {WRITTEN}"))?;
+    let queue = Queue { most: u32::MAX, wait: wait.unwrap_or(Duration::from_secs(5)) };
+    Ok(Box::new(move |_, _| Box::new(Limited::new(StaticLimit { most, queue }, by_priority.is_some()))))
 }
 
 #[cfg(test)]
@@ -70,6 +67,9 @@ mod tests {
             "haproxy: maxconn 0",
             "haproxy: timeout client 5s",
             "haproxy: maxconn 5 6",
+            "haproxy: maxconn 5; maxconn 6",
+            "haproxy: maxconn 5; timeout queue 1s; timeout queue 2s",
+            "haproxy: maxconn 5; set-priority-class; set-priority-class",
         ] {
             assert!(wrong(text).ends_with(&format!("; it is written {WRITTEN}")), "{}", wrong(text));
         }

@@ -8,6 +8,7 @@
 //! There is no queue (mod_qos, "Request Level Control" and "Connection Level Control"). `QS_LocRequestPerSecLimit`, which
 //! delays by a measured rate, and limits by bandwidth are left out.
 
+use super::directives::once;
 use super::{Asked, Directives, Gone, MakeRules, Rules, Ruling};
 use plimsoll_core::request::Reason;
 use plimsoll_core::time::Instant;
@@ -39,19 +40,21 @@ pub(super) fn read(directives: Directives<'_>) -> Result<MakeRules, String> {
     let mut rules = ModQos::default();
     directives.each(WRITTEN, |name, words| {
         let mut limit = |path: &str, most| {
-            rules.locations.insert(path.to_owned(), Location { most, under_way: 0 });
+            let before = rules.locations.insert(path.to_owned(), Location { most, under_way: 0 });
+            before.map_or(Ok(()), |_| Err(format!("{name} {path} is written twice")))
         };
         match name {
-            "QS_SrvMaxConn" => rules.most = Some(words.count("the number of connections")?),
-            "QS_SrvMaxConnPerIP" => rules.most_per_client = Some(words.count("the number of connections")?),
+            "QS_SrvMaxConn" => once(&mut rules.most, words.count("the number of connections")?, name),
+            "QS_SrvMaxConnPerIP" => {
+                once(&mut rules.most_per_client, words.count("the number of connections")?, name)
+            }
             "QS_LocRequestLimitDefault" => limit("", words.count("the number of requests")?),
             "QS_LocRequestLimit" => {
                 let path = words.word("the location")?;
-                limit(path, words.count("the number of requests")?);
+                limit(path, words.count("the number of requests")?)
             }
-            _ => return Err(format!("there is no directive \"{name}\" here")),
+            _ => Err(format!("there is no directive \"{name}\" here")),
         }
-        Ok(())
     })?;
     Ok(Box::new(move |_, _| Box::new(rules.clone())))
 }
@@ -151,6 +154,10 @@ mod tests {
             "mod_qos: QS_SrvMaxConn x",
             "mod_qos: QS_LocRequestLimit /a",
             "mod_qos: QS_EventLimit 5",
+            "mod_qos: QS_SrvMaxConn 5; QS_SrvMaxConn 6",
+            "mod_qos: QS_SrvMaxConnPerIP 5; QS_SrvMaxConnPerIP 6",
+            "mod_qos: QS_LocRequestLimitDefault 5; QS_LocRequestLimitDefault 6",
+            "mod_qos: QS_LocRequestLimit /a 5; QS_LocRequestLimit /b 5; QS_LocRequestLimit /a 6",
             "mod_qos: ",
         ] {
             assert!(wrong(text).ends_with(&format!("; it is written {WRITTEN}")), "{}", wrong(text));

@@ -12,9 +12,12 @@
 //! excess > burst: rejected, and nothing is counted;  else it starts after max(0, excess - delay) / rate
 //! ```
 //!
-//! As in nginx, time is counted in milliseconds and requests in thousandths (`ngx_http_limit_req_module.c`,
-//! `ngx_http_limit_req_lookup` and `_account`; `ngx_http_limit_conn_module.c`). `limit_req` decides first, so a request that it
-//! delays is not yet a connection for `limit_conn`.
+//! Each may be written several times: a request is rejected if one of them rejects it, and then none of its kind counts it;
+//! else the longest wait counts.
+//!
+//! Time is counted in milliseconds and requests in thousandths, as there (`ngx_http_limit_req_module.c`,
+//! `ngx_http_limit_req_lookup` and `_account`; `ngx_http_limit_conn_module.c`). `limit_req` is asked first, so that a request
+//! that it delays is no connection yet for `limit_conn`.
 
 use super::directives::number;
 use super::{Asked, Directives, Gone, MakeRules, Rules, Ruling};
@@ -31,9 +34,9 @@ const ONE: i64 = 1_000;
 /// A server's directives.
 #[derive(Clone, Debug, Default)]
 struct Nginx {
-    requests: Option<Buckets>,
-    connections: Option<Connections>,
-    /// Each client's number, which its requests hold.
+    requests: Vec<Buckets>,
+    connections: Vec<Connections>,
+    /// Numbers for clients, which requests hold.
     clients: BTreeMap<IpAddr, u32>,
 }
 
@@ -71,12 +74,12 @@ pub(super) fn read(directives: Directives<'_>) -> Result<MakeRules, String> {
                 let burst = ONE * words.value("burst").map(number).transpose()?.map_or(0, i64::from);
                 let delay = ONE * words.value("delay").map(number).transpose()?.map_or(0, i64::from);
                 let delay = if words.flag("nodelay") { burst } else { delay };
-                rules.requests =
-                    Some(Buckets { rate: self::rate(rate)?, burst, delay, by_client, all: BTreeMap::new() });
+                let (rate, all) = (self::rate(rate)?, BTreeMap::new());
+                rules.requests.push(Buckets { rate, burst, delay, by_client, all });
             }
             "limit_conn" => {
                 let most = words.count("the number of requests")?;
-                rules.connections = Some(Connections { most, by_client, all: BTreeMap::new() });
+                rules.connections.push(Connections { most, by_client, all: BTreeMap::new() });
             }
             _ => return Err(format!("there is no directive \"{name}\" here")),
         }
@@ -94,20 +97,28 @@ fn rate(text: &str) -> Result<i64, String> {
 }
 
 impl Buckets {
-    /// How long a request must wait; `None` if it is rejected.
-    fn account(&mut self, now: Instant, client: u32) -> Option<Duration> {
-        let now_ms = (now.as_nanos() / 1_000_000) as i64;
-        let key = if self.by_client { client } else { 0 };
-        let excess = match self.all.get(&key) {
-            Some((excess, last)) => (excess - self.rate * (now_ms - last) / 1000 + ONE).max(0),
-            None => 0,
-        };
-        if excess > self.burst {
-            return None;
-        }
-        self.all.insert(key, (excess, now_ms));
+    fn key(&self, client: u32) -> u32 {
+        if self.by_client { client } else { 0 }
+    }
+
+    /// What a request exceeds the rate by; `None` if it is rejected.
+    fn excess(&self, now_ms: i64, client: u32) -> Option<i64> {
+        let counted = self.all.get(&self.key(client));
+        let excess = counted.map_or(0, |(excess, last)| excess - self.rate * (now_ms - last) / 1000 + ONE);
+        Some(excess.max(0)).filter(|excess| *excess <= self.burst)
+    }
+
+    /// Counts it; says how long it waits.
+    fn account(&mut self, now_ms: i64, client: u32, excess: i64) -> Duration {
+        self.all.insert(self.key(client), (excess, now_ms));
         let beyond = (excess - self.delay).max(0);
-        Some(Duration::from_millis((beyond * 1000 / self.rate) as u64))
+        Duration::from_millis((beyond * 1000 / self.rate) as u64)
+    }
+}
+
+impl Connections {
+    fn under_way(&mut self, client: u32) -> &mut u32 {
+        self.all.entry(if self.by_client { client } else { 0 }).or_default()
     }
 }
 
@@ -119,12 +130,10 @@ impl Nginx {
 
     /// Starts a request, unless the limit on requests at once is reached.
     fn connect(&mut self, client: u32) -> Ruling {
-        let Some(limit) = &mut self.connections else { return Ruling::Start(client) };
-        let under_way = limit.all.entry(if limit.by_client { client } else { 0 }).or_default();
-        if *under_way >= limit.most {
+        if self.connections.iter_mut().any(|limit| *limit.under_way(client) >= limit.most) {
             return Ruling::Reject(Reason::Overload);
         }
-        *under_way += 1;
+        self.connections.iter_mut().for_each(|limit| *limit.under_way(client) += 1);
         Ruling::Start(client)
     }
 }
@@ -132,10 +141,14 @@ impl Nginx {
 impl Rules for Nginx {
     fn arrive(&mut self, now: Instant, asked: Asked<'_>) -> Ruling {
         let client = self.client(asked.request.client);
-        let wait = self.requests.as_mut().map(|buckets| buckets.account(now, client));
-        match wait {
-            Some(None) => Ruling::Reject(Reason::Overload),
-            Some(Some(wait)) if !wait.is_zero() => Ruling::After(wait, client),
+        let now_ms = (now.as_nanos() / 1_000_000) as i64;
+        let excesses = self.requests.iter().map(|buckets| buckets.excess(now_ms, client));
+        let Some(excesses) = excesses.collect::<Option<Vec<i64>>>() else {
+            return Ruling::Reject(Reason::Overload);
+        };
+        let each = self.requests.iter_mut().zip(excesses);
+        match each.map(|(buckets, excess)| buckets.account(now_ms, client, excess)).max() {
+            Some(wait) if !wait.is_zero() => Ruling::After(wait, client),
             _ => self.connect(client),
         }
     }
@@ -145,15 +158,11 @@ impl Rules for Nginx {
     }
 
     fn released(&mut self, _now: Instant, gone: Gone) {
-        if let Some(limit) = &mut self.connections
-            && let Some(under_way) = limit.all.get_mut(if limit.by_client { &gone.holds } else { &0 })
-        {
-            *under_way -= 1;
-        }
+        self.connections.iter_mut().for_each(|limit| *limit.under_way(gone.holds) -= 1);
     }
 
     fn delays(&self) -> bool {
-        self.requests.as_ref().is_some_and(|buckets| buckets.delay < buckets.burst)
+        self.requests.iter().any(|buckets| buckets.delay < buckets.burst)
     }
 }
 
@@ -215,6 +224,31 @@ mod tests {
             [ask(1, 0), ask(2, 0), ask(1, 5), ask(1, 2000)],
             [Ruling::Start(0), Ruling::Start(1), OVER, OVER]
         );
+    }
+
+    #[test]
+    fn all_of_several_are_asked_and_what_one_rejects_fills_none() {
+        let ask = |server: &mut dyn Rules, ms, client| {
+            let one = request("/", client);
+            server.arrive(at(ms), asked(&one, 1))
+        };
+        let mut server = rules(
+            "nginx: limit_req rate=20r/s burst=5 nodelay; limit_req rate=5r/s burst=5 nodelay key=$binary_remote_addr",
+        );
+        let started = (0..100).filter(|n| ask(&mut *server, n * 10, *n as u8) != OVER).count();
+        assert_eq!(started, 6 + 19, "each client is its first: the server's bucket alone limits them");
+        let mut server = rules(
+            "nginx: limit_req rate=1r/s burst=2 nodelay key=$binary_remote_addr; limit_req rate=1r/s burst=3",
+        );
+        let ruled = [1, 1, 1, 1, 2, 2].map(|client| ask(&mut *server, 0, client));
+        let after = |seconds, holds| Ruling::After(Duration::from_secs(seconds), holds);
+        assert_eq!(ruled, [Ruling::Start(0), after(1, 0), after(2, 0), OVER, after(3, 1), OVER]);
+        assert!(server.delays());
+        let mut server = rules("nginx: limit_conn 3; limit_conn 1 key=$binary_remote_addr");
+        let ruled = [1, 1, 2, 3, 4].map(|client| ask(&mut *server, 0, client) != OVER);
+        assert_eq!(ruled, [true, false, true, true, false]);
+        server.released(at(1), Gone { holds: 0, started: at(0), ended: Outcome::Completed });
+        assert_eq!([2, 1].map(|client| ask(&mut *server, 2, client) != OVER), [false, true]);
     }
 
     #[test]
