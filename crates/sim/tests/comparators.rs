@@ -234,6 +234,27 @@ fn a_server_that_slows_down_breaks_what_was_set_by_its_rate() {
     }
 }
 
+/// HAProxy works off its queue whoever has left, and only `option abortonclose` lets it skip those that nobody waits for.
+/// Four in five have a patience of 100 ms; the others stay, and alone were half of the capacity. Before, the first plan did
+/// what the second does.
+#[test]
+fn haproxy_serves_who_has_left_unless_it_is_told_not_to() {
+    let (mut workload, staying) = (pool(2.0), Stream { patience: None, ..pool(0.5).streams.remove(0) });
+    workload.streams[0].patience = Some(Duration::from_millis(100));
+    workload.streams.push(staying);
+    let plans: [(&str, Bounds, Bounds); 2] =
+        [("", 0.15..=0.25, 0.09..=0.15), ("; option abortonclose", 0.48..=0.9, 0.0..=0.0)];
+    for seed in 4..=6 {
+        for (more, goodput, rejected) in &plans {
+            let measured = measure(&format!("haproxy: maxconn 8; timeout queue 5s{more}"), &workload, seed);
+            measured.within("utilization", measured.utilization, 0.95..=1.0);
+            measured.within("goodput over capacity", measured.goodput / CAPACITY, goodput.clone());
+            // After the time-out of the queue, of those that stay alone.
+            measured.within("the share rejected", measured.rejected, rejected.clone());
+        }
+    }
+}
+
 /// Erlang's loss formula: the share lost by `servers` without a queue at this offered load.
 fn erlang_b(servers: u32, offered: f64) -> f64 {
     (1..=servers).fold(1.0, |blocked, n| offered * blocked / (f64::from(n) + offered * blocked))

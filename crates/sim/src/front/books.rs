@@ -27,7 +27,12 @@ pub(super) trait Policy: Sized {
     /// A request that was started is gone from its plant.
     fn leave(&mut self, now: Instant, gone: Left<Self::Kept>, waiting: &mut Waiting<'_, Self>);
 
-    /// Runs what is due, and returns the time of the next call.
+    /// Whether a request whose client has left keeps its place before its plant, and at it.
+    fn keeps_abandoned(&self, _plant: usize) -> bool {
+        false
+    }
+
+    /// Runs what is due; says when to come again.
     fn tick(&mut self, _now: Instant, _waiting: &mut Waiting<'_, Self>) -> Instant {
         Instant::FAR
     }
@@ -145,6 +150,15 @@ impl<P: Policy> Front for Books<P> {
             let ended = if service.representative { Outcome::Completed } else { Outcome::Failed };
             self.leave(now, Left { plant, token, kept, ended }, orders);
         }
+    }
+
+    fn abandon(&mut self, _now: Instant, token: Token) -> bool {
+        self.abandon_waiting(token)
+    }
+
+    fn abandon_waiting(&mut self, token: Token) -> bool {
+        let stage = *self.stages.at(token);
+        stage.is_some_and(|(plant, _)| self.policy.keeps_abandoned(plant))
     }
 
     fn depart(&mut self, now: Instant, token: Token, ended: Outcome, orders: &mut Vec<Order>) {

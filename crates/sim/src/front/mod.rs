@@ -51,14 +51,18 @@ pub trait Front {
     /// Called when the plant refused a started request, which then departs.
     fn refused(&mut self, _token: Token) {}
 
-    /// The client of a started request has left, and the plant does not know. Returns true if the request keeps its place until
-    /// the plant is done with it; otherwise it departs at once. A comparator closes the connection and counts the place as
-    /// free.
+    /// The client of a started request has left, and its plant does not know. Whether its place is kept until the plant is
+    /// done with it; else it departs at once. Most comparators close the connection and take the place for free.
     fn abandon(&mut self, _now: Instant, _token: Token) -> bool {
         false
     }
 
-    /// A request that was started or waits has ended. Called once for each, after `release` if there was one.
+    /// The client of a request that waits has left. Whether it is started in its turn all the same; else it departs at once.
+    fn abandon_waiting(&mut self, _token: Token) -> bool {
+        false
+    }
+
+    /// A request that was started or waits has ended. Called once for each, after `release` if that came.
     fn depart(&mut self, now: Instant, token: Token, outcome: Outcome, orders: &mut Vec<Order>);
 
     /// Runs what is due, and returns the time of the next tick.

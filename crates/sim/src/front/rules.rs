@@ -26,6 +26,11 @@ pub(super) trait Rules: Debug {
     /// A request that was started is gone from the plant. `holds` is what [`Ruling::Start`] said.
     fn released(&mut self, _now: Instant, _gone: Gone) {}
 
+    /// Whether a request whose client has left keeps its place, in the queue and in service.
+    fn keeps_abandoned(&self) -> bool {
+        false
+    }
+
     /// The longest that a request waits in the queue.
     fn wait(&self) -> Duration {
         Duration::MAX

@@ -134,7 +134,11 @@ impl Policy for PlantRules {
         }
     }
 
-    /// Starts waiting requests, as far as the rules let them.
+    fn keeps_abandoned(&self, plant: usize) -> bool {
+        self.plants[plant].rules.keeps_abandoned()
+    }
+
+    /// Starts those that wait, as far as the rules let them.
     fn leave(&mut self, now: Instant, gone: Left<(Instant, u32)>, waiting: &mut Waiting<'_, Self>) {
         let RuledPlant { rules, queue, deadlines, .. } = &mut self.plants[gone.plant];
         let (started, holds) = gone.kept;

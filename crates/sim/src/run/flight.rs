@@ -27,7 +27,7 @@ pub(super) struct Flight {
     /// How many attempts came before this one.
     pub(super) attempt: u32,
     pub(super) stage: FlightStage,
-    /// Whether its client has left while its plant goes on with it.
+    /// Its client has left; it goes on to its plant, or its plant works on.
     pub(super) is_abandoned: bool,
     pub(super) client: u64,
     pub(super) arrived: Instant,
@@ -49,19 +49,21 @@ pub(super) struct EndedFlight {
     pub(super) site: u16,
     pub(super) stream: u16,
     pub(super) attempt: u32,
+    /// Its client had left before.
+    pub(super) is_abandoned: bool,
     pub(super) again: Option<Box<Request>>,
 }
 
 impl Flight {
-    /// Marks that the client has left while the plant goes on.
+    /// Its client has left, and it goes on.
     pub(super) fn abandon(&mut self) -> EndedFlight {
         self.is_abandoned = true;
         self.left()
     }
 
     fn left(&mut self) -> EndedFlight {
-        let Flight { class, site, stream, attempt, .. } = *self;
-        EndedFlight { class, site, stream, attempt, again: self.again.take() }
+        let Flight { class, site, stream, attempt, is_abandoned, .. } = *self;
+        EndedFlight { class, site, stream, attempt, is_abandoned, again: self.again.take() }
     }
 }
 

@@ -81,7 +81,8 @@ impl Simulation<'_> {
         let Some(flight) = self.flights.get(token) else {
             unreachable!("a request that is not there was started")
         };
-        self.recorder.row.classes[usize::from(flight.class)].reasons[start.reason as usize] += 1;
+        let is_awaited = u64::from(!flight.is_abandoned);
+        self.recorder.row.classes[usize::from(flight.class)].reasons[start.reason as usize] += is_awaited;
         flight.level = start.level;
         let work = self.plan.work(flight.site, start, flight.full);
         flight.bytes = work.bytes;
@@ -129,7 +130,7 @@ impl Simulation<'_> {
     /// Rejects a request that arrives or waits.
     fn refuse(&mut self, token: Token, reason: Reason) {
         let retry_after = self.front.retry_after(token);
-        let Some(flight) = self.flights.end(token) else { return };
+        let Some(flight) = self.flights.end(token).filter(|flight| !flight.is_abandoned) else { return };
         let row = &mut self.recorder.row.classes[usize::from(flight.class)];
         row.reasons[reason as usize] += 1;
         row.rejected += 1;
@@ -173,6 +174,9 @@ impl Simulation<'_> {
         match flight.stage {
             FlightStage::Waiting => {
                 row.reasons[Reason::ClientLeft as usize] += 1;
+                if self.front.abandon_waiting(token) {
+                    return self.leave_behind(token);
+                }
                 self.front.depart(self.now, token, Outcome::Abandoned, &mut self.orders);
                 self.watch.event(self.now, &Event::Ended { token, outcome: Outcome::Abandoned });
                 if let Some(flight) = self.flights.end(token) {
@@ -183,7 +187,8 @@ impl Simulation<'_> {
             FlightStage::Connecting => self.end(token, Outcome::Abandoned),
             FlightStage::Served(plant) => {
                 if self.front.abandon(self.now, token) {
-                    self.leave_to_plant(token);
+                    row.outcomes[Outcome::Abandoned as usize] += 1;
+                    self.leave_behind(token);
                 } else {
                     self.servers[plant].abandon(token.0);
                     self.end(token, Outcome::Abandoned);
@@ -192,11 +197,11 @@ impl Simulation<'_> {
         }
     }
 
-    /// The client of a started request leaves, but the front keeps the connection to the plant, which never notices.
-    fn leave_to_plant(&mut self, token: Token) {
+    /// A request's client has left, and the front asks the plant all the same, or keeps the connection to it, so that it never
+    /// knows.
+    fn leave_behind(&mut self, token: Token) {
         let Some(flight) = self.flights.get(token) else { return };
         let left = flight.abandon();
-        self.recorder.row.classes[usize::from(left.class)].outcomes[Outcome::Abandoned as usize] += 1;
         self.watch.event(self.now, &Event::Ended { token, outcome: Outcome::Abandoned });
         self.come_again(left, None);
     }
@@ -219,8 +224,11 @@ impl Simulation<'_> {
     /// make the calls as deep as the queue.
     fn conclude(&mut self, token: Token, outcome: Outcome) {
         let Some(flight) = self.flights.end(token) else { return };
-        self.recorder.row.classes[usize::from(flight.class)].outcomes[outcome as usize] += 1;
         self.front.depart(self.now, token, outcome, &mut self.orders);
+        if flight.is_abandoned {
+            return;
+        }
+        self.recorder.row.classes[usize::from(flight.class)].outcomes[outcome as usize] += 1;
         self.watch.event(self.now, &Event::Ended { token, outcome });
         if outcome != Outcome::Completed {
             self.come_again(flight, None);
@@ -234,11 +242,15 @@ impl Simulation<'_> {
         while !self.orders.is_empty() {
             let mut orders = std::mem::replace(&mut self.orders, std::mem::take(&mut self.obeyed));
             for order in orders.drain(..) {
-                self.watch.event(self.now, &Event::Ordered(order));
+                let (Order::Start(token, _) | Order::Drop(token, _)) = order;
+                // The end of one whose client has left was told.
+                if self.flights.get(token).is_none_or(|flight| !flight.is_abandoned) {
+                    self.watch.event(self.now, &Event::Ordered(order));
+                }
                 match order {
                     Order::Start(token, start) => self.start_waiting(token, start),
                     Order::Drop(token, reason) => {
-                        if let Some(flight) = self.flights.get(token) {
+                        if let Some(flight) = self.flights.get(token).filter(|flight| !flight.is_abandoned) {
                             self.heavy.note(&flight.path, Fate::Rejected);
                         }
                         self.refuse(token, reason);

@@ -12,11 +12,17 @@ pub(in crate::front) struct Limited<L> {
     limiter: L,
     in_flight: u32,
     by_priority: bool,
+    /// As [`Rules::keeps_abandoned`].
+    keeps_abandoned: bool,
 }
 
 impl<L: Limiter> Limited<L> {
     pub(in crate::front) fn new(limiter: L, by_priority: bool) -> Self {
-        Limited { limiter, in_flight: 0, by_priority }
+        Limited { limiter, in_flight: 0, by_priority, keeps_abandoned: false }
+    }
+
+    pub(in crate::front) fn keeping_abandoned(self) -> Self {
+        Limited { keeps_abandoned: true, ..self }
     }
 }
 
@@ -44,6 +50,10 @@ impl<L: Limiter> Rules for Limited<L> {
     fn released(&mut self, now: Instant, Gone { holds, started, ended }: Gone) {
         self.in_flight -= 1;
         self.limiter.released(now, RoundTrip { started, in_flight: holds, ended });
+    }
+
+    fn keeps_abandoned(&self) -> bool {
+        self.keeps_abandoned
     }
 
     fn wait(&self) -> Duration {

@@ -3,10 +3,12 @@
 //! - `maxconn 64` of the server: at most that many requests at once; further ones wait.
 //! - `timeout queue 5s`: the longest wait, then 503; if it is left out, `timeout connect` counts, here 5 s.
 //! - `set-priority-class`: `http-request set-priority-class`, set to the `priority` of the request's class in the configuration
-//!   of this simulation. The lowest number is served first; of equal ones, the one that came first.
+//!   of this simulation: the lower is served first, and of equal ones the one that came first.
+//! - `option abortonclose`: what waits is dropped when its client leaves, and what is at the server gives its place back.
+//!   Without it HAProxy does not care who has left: it asks the server in turn, and keeps the place until that has answered.
 //!
-//! `maxqueue` is left out, because HAProxy sends what exceeds it to another server, and here there is only one (Configuration
-//! Manual 2.6, 5.2 `maxconn` and `maxqueue`, 4.2 `timeout queue`, and `http-request set-priority-class`; head of
+//! `maxqueue` is left out: HAProxy sends what is beyond it to another server, and there is one (Configuration Manual 2.6, 5.2
+//! `maxconn` and `maxqueue`, 4.2 `timeout queue` and `option abortonclose`, and `http-request set-priority-class`; head of
 //! `src/queue.c`).
 
 use super::directives::{once, time};
@@ -17,18 +19,22 @@ use plimsoll_core::time::Duration;
 const WRITTEN: &str = "haproxy: maxconn 64; timeout queue 5s; set-priority-class";
 
 pub(super) fn read(directives: Directives<'_>) -> Result<MakeRules, String> {
-    let (mut most, mut wait, mut by_priority) = (None, None, None);
+    let (mut most, mut wait, mut by_priority, mut drops) = (None, None, None, None);
     directives.each(WRITTEN, |name, words| match name {
         "maxconn" => once(&mut most, words.count("the number of requests")?, name),
         "timeout" if words.flag("queue") => {
             once(&mut wait, time(words.word("the time")?, "ms")?, "timeout queue")
         }
+        "option" if words.flag("abortonclose") => once(&mut drops, (), "option abortonclose"),
         "set-priority-class" => once(&mut by_priority, (), name),
         _ => Err(format!("there is no directive \"{name}\" here")),
     })?;
     let most = most.ok_or_else(|| format!("haproxy needs maxconn; it is written {WRITTEN}"))?;
     let queue = Queue { most: u32::MAX, wait: wait.unwrap_or(Duration::from_secs(5)) };
-    Ok(Box::new(move |_, _| Box::new(Limited::new(StaticLimit { most, queue }, by_priority.is_some()))))
+    Ok(Box::new(move |_, _| {
+        let limited = Limited::new(StaticLimit { most, queue }, by_priority.is_some());
+        Box::new(if drops.is_some() { limited } else { limited.keeping_abandoned() })
+    }))
 }
 
 #[cfg(test)]
@@ -70,6 +76,7 @@ mod tests {
             "haproxy: maxconn 5; maxconn 6",
             "haproxy: maxconn 5; timeout queue 1s; timeout queue 2s",
             "haproxy: maxconn 5; set-priority-class; set-priority-class",
+            "haproxy: maxconn 5; option httplog",
         ] {
             assert!(wrong(text).ends_with(&format!("; it is written {WRITTEN}")), "{}", wrong(text));
         }
