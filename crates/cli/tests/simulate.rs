@@ -863,6 +863,7 @@ fn a_field_that_no_line_has_is_refused_by_its_name() {
         "`duration` is near; those with a number in the first lines are duration, time",
     ];
     refused(&[name(&timed), "--log", name(&log), "--time-field", "durration"], &parts);
+    assert_eq!(cut["logs"][0]["requests"], 300);
     refused(&["--log", name(&log), "--time-field", "durration", "--capacity", "20/s"], &parts);
     refused(
         &["--log", name(&log), "--time-field", "durration"],

@@ -91,11 +91,11 @@ impl TimeOrigin {
     }
 }
 
-/// The source of a stream. Two streams need two different seeds.
+/// The source of a stream for a run until `end`. Its seed is its own: another stream must have another.
 ///
 /// # Errors
 /// A file cannot be read, or what it holds is no log.
-pub(crate) fn source(stream: &Stream, seed: u64) -> io::Result<Box<dyn Source>> {
+pub(crate) fn source(stream: &Stream, seed: u64, end: Instant) -> io::Result<Box<dyn Source>> {
     let mut seeds = Random::new(seed);
     let (times, mut rest) = (Random::new(seeds.bits()), Random::new(seeds.bits()));
     let moments = match &stream.arrivals {
@@ -106,7 +106,7 @@ pub(crate) fn source(stream: &Stream, seed: u64) -> io::Result<Box<dyn Source>> 
         Arrivals::Log { input, format, options, replay } => {
             let replay = checked(*replay)?;
             let log = ReplayedLog::new(AccessLog::open(input, format, options)?, replay, times);
-            return Ok(Box::new(ReadAhead::of(Box::new(log))?));
+            return Ok(Box::new(ReadAhead::of(Box::new(log), end)?));
         }
     };
     let (content, is_log) = match &stream.content {
@@ -117,8 +117,8 @@ pub(crate) fn source(stream: &Stream, seed: u64) -> io::Result<Box<dyn Source>> 
     };
     let drawn =
         Box::new(Generated { moments, content, clients: stream.clients, random: rest, last: Instant::ZERO });
-    // The next request of a user that waits cannot be drawn before the user's answer.
-    Ok(if is_log && !stream.waits() { Box::new(ReadAhead::of(drawn)?) } else { drawn })
+    // What users that wait ask for cannot be drawn before their answers.
+    Ok(if is_log && !stream.waits() { Box::new(ReadAhead::of(drawn, end)?) } else { drawn })
 }
 
 /// A replay with a speed of zero would never reach its second request.

@@ -55,26 +55,31 @@ struct BatchRow {
 }
 
 impl ReadAhead {
-    /// Starts the reading thread.
+    /// Begins to read for a run until `end`: the first request after it is the last of a batch, whose notes are then those
+    /// of all before.
     ///
     /// # Errors
     /// The thread cannot be started.
     #[expect(clippy::disallowed_methods, reason = "it reads, and what comes of it is in order")]
-    pub(super) fn of(source: Box<dyn Source>) -> io::Result<Self> {
+    pub(super) fn of(source: Box<dyn Source>, end: Instant) -> io::Result<Self> {
         let ((full_sender, full), (empty, empty_receiver)) = (sync_channel(BATCHES), channel());
         let thread = thread::Builder::new().name("arrivals".to_owned());
-        thread.spawn(move || read(source, &full_sender, &empty_receiver))?;
+        thread.spawn(move || read((source, end), &full_sender, &empty_receiver))?;
         Ok(ReadAhead { full, empty, batch: Batch::default(), next: 0, text: 0 })
     }
 }
 
 /// Reads until the source ends or the receiver is gone.
-fn read(mut source: Box<dyn Source>, full: &SyncSender<Batch>, empty: &Receiver<Batch>) {
+fn read(
+    (mut source, mut end): (Box<dyn Source>, Instant),
+    full: &SyncSender<Batch>,
+    empty: &Receiver<Batch>,
+) {
     let mut request = Request::default();
     let mut ended = false;
     while !ended {
         let mut batch = empty.try_recv().unwrap_or_default();
-        batch.fill(&mut *source, &mut request);
+        batch.fill(&mut *source, &mut request, &mut end);
         ended = batch.end.is_some();
         if full.send(batch).is_err() {
             return;
@@ -83,12 +88,18 @@ fn read(mut source: Box<dyn Source>, full: &SyncSender<Batch>, empty: &Receiver<
 }
 
 impl Batch {
-    fn fill(&mut self, source: &mut dyn Source, request: &mut Request) {
+    fn fill(&mut self, source: &mut dyn Source, request: &mut Request, end: &mut Instant) {
         self.rows.clear();
         self.text.clear();
         while self.rows.len() < BATCH && self.end.is_none() {
             match source.next(request) {
-                Ok(Some(due)) => self.push(due, request),
+                Ok(Some(due)) => {
+                    self.push(due, request);
+                    if due > *end {
+                        *end = Instant::FAR;
+                        break;
+                    }
+                }
                 Ok(None) => self.end = Some(Ok(())),
                 Err(error) => self.end = Some(Err(error)),
             }

@@ -42,6 +42,8 @@ pub(super) struct ReplayedLog {
     /// The time of the last request that went out (the log's time).
     floor_ns: u64,
     ended: bool,
+    /// What the last request's line says of it. It is counted when the next one is asked for: the run may end before it.
+    last: Option<(Option<Duration>, Option<OwnLine>)>,
 }
 
 /// A request that is to come. Times are the log's, not sped up.
@@ -75,7 +77,19 @@ impl ReplayedLog {
             made: 0,
             floor_ns: 0,
             ended: false,
+            last: None,
         }
+    }
+
+    fn count_last(&mut self) {
+        let Some((time, own)) = self.last.take() else { return };
+        let notes = &mut self.log.notes;
+        notes.requests += 1;
+        notes.own.0 += u64::from(own.is_some_and(|own| own != OwnLine::Unanswered));
+        notes.own.1 += u64::from(matches!(own, Some(OwnLine::Unserved | OwnLine::Unanswered)));
+        notes.untimed += u64::from(own == Some(OwnLine::Untimed));
+        notes.timed.0 += u64::from(time.is_some());
+        notes.timed.1 += u64::from(time.is_some_and(|time| time.is_zero()));
     }
 
     /// The next request; `None` after the last.
@@ -156,6 +170,7 @@ impl ReplayedLog {
 
 impl Source for ReplayedLog {
     fn next(&mut self, request: &mut Request) -> io::Result<Option<Instant>> {
+        self.count_last();
         let Some(due) = self.pop()? else { return Ok(None) };
         let record = &self.records.slots[due.record].record;
         let (time, own) = (record.time, record.own);
@@ -164,12 +179,7 @@ impl Source for ReplayedLog {
             request.client = copied_client(request.client, due.copy);
         }
         self.records.release(due.record);
-        self.log.notes.requests += 1;
-        self.log.notes.own.0 += u64::from(own.is_some_and(|own| own != OwnLine::Unanswered));
-        self.log.notes.own.1 += u64::from(matches!(own, Some(OwnLine::Unserved | OwnLine::Unanswered)));
-        self.log.notes.untimed += u64::from(own == Some(OwnLine::Untimed));
-        self.log.notes.timed.0 += u64::from(time.is_some());
-        self.log.notes.timed.1 += u64::from(time.is_some_and(|time| time.is_zero()));
+        self.last = Some((time, own));
         Ok(Some(Instant::from_nanos((due.time_ns as f64 / self.replay.speed) as u64)))
     }
 

@@ -152,9 +152,10 @@ impl<'a> Simulation<'a> {
         let work = Random::new(seeds.bits());
         let clients = ClientTimers::new(seeds.bits());
         let mut streams = Vec::new();
+        let end = end(workload);
         for stream in &workload.streams {
             let unreadable = |error| Error::Stream(stream.name.clone(), error);
-            let source = arrivals::source(stream, seeds.bits()).map_err(unreadable)?;
+            let source = arrivals::source(stream, seeds.bits(), end).map_err(unreadable)?;
             let mut coming = Coming { source, due: Instant::FAR, request: None };
             let mut request = Box::<Request>::default();
             coming.advance(&mut request, &workload.default_host).map_err(unreadable)?;
@@ -199,7 +200,7 @@ impl<'a> Simulation<'a> {
 
     /// Runs until the end; false if the watcher stopped it before.
     fn play(&mut self) -> Result<bool, Error> {
-        let end = self.setup.workload.duration.map_or(Instant::FAR, |duration| Instant::ZERO + duration);
+        let end = end(self.setup.workload);
         let mut to_look = LOOK;
         loop {
             let due = self.due();
@@ -315,6 +316,11 @@ impl<'a> Simulation<'a> {
         self.front.release(self.now, token, service, &mut self.orders);
         self.end(token, Outcome::Completed);
     }
+}
+
+/// When the run ends at the latest.
+fn end(workload: &Workload) -> Instant {
+    workload.duration.map_or(Instant::FAR, |duration| Instant::ZERO + duration)
 }
 
 fn first_arrival(streams: &[Coming]) -> (Instant, usize) {

@@ -122,8 +122,8 @@ pub trait Watch {
 impl Watch for () {}
 
 impl Simulation<'_> {
-    /// Reads on in the logs that the end of the run cuts, to count what it leaves out. Returns by stream the notes at the end
-    /// of the run, with that count. A pipe is not read on, because it might have no end.
+    /// Reads on in the logs that the end of the run cuts, to know what it leaves out: by stream, the notes of what was
+    /// replayed, and that. A pipe might have no end.
     pub(super) fn leave_out(&mut self) -> Vec<(usize, LogNotes)> {
         let mut all = Vec::new();
         for number in 0..self.streams.len() {

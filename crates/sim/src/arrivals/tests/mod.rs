@@ -34,7 +34,11 @@ fn counts(lines: &str, every: u64, speed: f64, scale: f64) -> Arrivals {
     Arrivals::Counts { input: text(lines), every, replay: Replay { speed, scale } }
 }
 
-/// All requests of a stream, or those before a time (s); and the notes.
+fn source(stream: &Stream, seed: u64) -> io::Result<Box<dyn Source>> {
+    super::source(stream, seed, Instant::FAR)
+}
+
+/// All requests of a stream, or those before a time (s); and what was noted.
 fn run(stream: &Stream, seed: u64, until: f64) -> (Vec<(f64, Request)>, LogNotes) {
     let mut source = source(stream, seed).unwrap();
     let (mut request, mut all, mut last) = (Request::default(), Vec::new(), Instant::ZERO);
