@@ -85,7 +85,8 @@ pub(super) fn time(text: &str, unit: &str) -> Result<Duration, String> {
     let with_unit = if text.bytes().all(|byte| byte.is_ascii_digit()) {
         format!("{text}{unit}")
     } else {
-        text.to_owned()
+        // The products write `m` for minutes.
+        text.strip_suffix('m').map_or_else(|| text.to_owned(), |minutes| format!("{minutes}min"))
     };
     let time = duration(&with_unit).filter(|time| !time.is_zero());
     time.ok_or_else(|| format!("\"{text}\" is not a time above 0 such as 500ms or 2s"))

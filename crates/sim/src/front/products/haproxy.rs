@@ -59,6 +59,7 @@ mod tests {
         plain.arrive(Instant::ZERO, asked(&one, 1));
         assert_eq!(plain.arrive(Instant::ZERO, asked(&one, 9)), Ruling::Wait(0));
         assert_eq!(plain.wait(), Duration::from_millis(200));
+        assert_eq!(rules("haproxy: maxconn 1; timeout queue 1m").wait(), Duration::from_secs(60));
     }
 
     #[test]
