@@ -23,7 +23,8 @@ pub mod settling;
 pub mod workload;
 
 pub use arrivals::{
-    FoundFormat, FoundTimes, LeftOut, LogNotes, LoggedTimes, logged_bytes, logged_times, surge_files, views,
+    FoundFormat, FoundTimes, LeftOut, LogNotes, LoggedTimes, MOST_WAITING, logged_bytes, logged_times,
+    surge_files, views,
 };
 pub use degraded_paths::{COUNTERS, Heavy};
 pub use plant::{Busy, Done, Overflow, Server, Work};

@@ -33,6 +33,7 @@ pub use access_log::{LoggedTimes, logged_bytes, logged_times, views};
 pub use notes::{FoundFormat, FoundTimes, LeftOut, LogNotes};
 pub use own_log::LoggedLevel;
 pub use surge_files::surge_files;
+pub use window::MOST_WAITING;
 
 use crate::request::Request;
 use crate::workload::{Arrivals, Content, Replay, Stream};

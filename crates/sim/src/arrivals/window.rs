@@ -5,16 +5,16 @@
 //! time is [`WINDOW`] later. A line that is even later comes together with the first that still waits, because the requests
 //! before were already simulated.
 //!
-//! At most [`MOST`] lines wait. If there are more, the first goes out before its time; so in a log with more lines than that in
-//! a minute, a line counts as too late sooner.
+//! Memory is bounded by [`MOST_WAITING`] lines, half a gigabyte of them: a minute of 20,000 lines a second. Beyond that the
+//! first goes out before its time, so that in a log with more than that in a minute a line is too late sooner.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 /// How long a line waits for earlier ones (us).
 pub(super) const WINDOW: i64 = 60 * 1_000_000;
-/// The most lines that wait.
-const MOST: usize = 100_000;
+/// The most lines of a log that wait for earlier ones.
+pub const MOST_WAITING: usize = 1_200_000;
 
 /// Where a line was put.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,7 +68,7 @@ impl<T: Ord> ReorderWindow<T> {
     pub(super) fn pop(&mut self) -> Option<(i64, T)> {
         let Reverse((first, ..)) = self.waiting.peek()?;
         let settled = *first <= self.latest.saturating_sub(WINDOW);
-        if !settled && !self.ended && self.waiting.len() <= MOST {
+        if !settled && !self.ended && self.waiting.len() <= MOST_WAITING {
             return None;
         }
         let Reverse((time, _, item)) = self.waiting.pop()?;
@@ -108,14 +108,24 @@ mod tests {
     }
 
     #[test]
+    fn a_busy_minute_is_as_long_as_any() {
+        let mut window = ReorderWindow::new();
+        for n in 0..20_000 * 59 {
+            window.push(i64::from(n) * SECOND / 20_000, 0_usize);
+            assert!(window.pop().is_none());
+        }
+        assert_eq!(window.push(0, 0), Placed::Moved);
+    }
+
+    #[test]
     fn the_number_of_lines_that_wait_is_bounded() {
         let mut window = ReorderWindow::new();
         let mut out = 0;
-        for n in 0..MOST + 500 {
+        for n in 0..MOST_WAITING + 500 {
             window.push(n as i64, n);
             out += popped(&mut window).len();
         }
         assert_eq!(out, 500);
-        assert_eq!(window.waiting.len(), MOST);
+        assert_eq!(window.waiting.len(), MOST_WAITING);
     }
 }

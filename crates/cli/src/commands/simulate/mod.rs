@@ -25,7 +25,7 @@ use crate::service::signals::{Interrupt, Signals};
 use facts::SimulationReport;
 use inputs::Inputs;
 use plimsoll_sim::front::{Front, Gateway};
-use plimsoll_sim::{Error, Run, Setup};
+use plimsoll_sim::{Error, MOST_WAITING, Run, Setup};
 use std::path::PathBuf;
 use watch::{Outputs, RunWatcher, Trace};
 
@@ -80,8 +80,9 @@ fn in_order(inputs: &Inputs, run: &Run) -> Result<(), Failure> {
     let (late, moved, lines) = (grouped(notes.backwards), grouped(notes.moved), grouped(notes.lines));
     Err(Failure::Input(format!(
         "error: {name} is not in order of time, and what comes of it would be wrong: of {lines} lines {moved} stood behind later \
-         ones, {late} lines were too late for that, by more than a minute, and the clock went back {} times\n  help: `--sort` \
-         puts all in order first",
+         ones, {late} lines were too late for that, by more than a minute or {} lines, and the clock went back {} times\n  \
+         help: `--sort` puts all in order first",
+        grouped(MOST_WAITING as u64),
         notes.restarts
     )))
 }

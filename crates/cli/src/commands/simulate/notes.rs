@@ -4,7 +4,7 @@ use super::Simulated;
 use super::inputs::Contender;
 use crate::output::type_costs;
 use crate::output::units::{grouped, printable, short, span};
-use plimsoll_sim::{LeftOut, LogNotes, Run};
+use plimsoll_sim::{LeftOut, LogNotes, MOST_WAITING, Run};
 
 pub(crate) fn notes(simulated: &Simulated) -> Vec<String> {
     let mut all = Vec::new();
@@ -55,8 +55,9 @@ fn log_notes(name: &str, notes: &LogNotes, all: &mut Vec<String>) {
     if let Some((line, seconds)) = notes.first_backwards {
         let (lines, by) = (grouped(notes.backwards), span(seconds));
         note(format!(
-            "{lines} lines were too late for that, by more than a minute (first at line {line}, by {by}): they come later \
-             than their time; `--sort` puts all in order"
+            "{lines} lines were too late for that, by more than a minute or {} lines (first at line {line}, by {by}): they \
+             come later than their time; `--sort` puts all in order",
+            grouped(MOST_WAITING as u64)
         ));
     }
     if notes.restarts > 0 {
