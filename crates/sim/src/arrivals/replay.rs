@@ -4,9 +4,9 @@
 //! that time. Copies of a request come from clients of their own at random moments within the next second. So a burst stays a
 //! burst, but copies do not arrive at the same instant. The order of requests within a second is not kept.
 //!
-//! All requests of a line come within a second of its time, and lines are in order of time, so whatever lies before the next
-//! line's time can go out. The heap thus holds about a second's requests, at most [`MOST`]: if a second has more, its first
-//! requests go out before its last are read, and those come in the rest of the second.
+//! All that comes of a line comes within a second of its time, and lines are in order of time: what lies before the next
+//! line's time can go out. So a heap holds about a second's requests, in 32 bytes each. [`MOST`] bounds it: of a second
+//! with more, the first go out before the last are read, and those come in what is left of the second.
 
 use super::access_log::AccessLog;
 use super::clock::Clock;
@@ -21,8 +21,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io;
 
-/// The most requests that wait for their time.
-const MOST: usize = 100_000;
+/// The most requests that wait for their moment.
+const MOST: usize = 4_000_000;
 const SECOND_NS: u64 = 1_000_000_000;
 
 /// A log that is replayed.

@@ -34,6 +34,16 @@ fn counts_are_sped_up_and_scaled() {
 }
 
 #[test]
+fn many_copies_of_a_line_are_spread_over_its_second() {
+    let line = NASA.lines().next().unwrap();
+    let times = times(log(line, 1.0, 300_000.0), 1, f64::INFINITY);
+    let (mean, variance) = mean_and_variance(&times);
+    assert_eq!(times.len(), 300_000);
+    // Those of a uniform number, with standard errors of 0.0005 and 0.00014.
+    assert!((mean - 0.5).abs() < 0.002 && (variance - 1.0 / 12.0).abs() < 0.0006, "{mean} {variance}");
+}
+
+#[test]
 fn odd_counts() {
     let (requests, notes) = run(&stream(counts("5 x 5 -1 nan 2", 1, 1.0, 1.0)), 1, f64::INFINITY);
     assert_eq!((requests.len(), notes.skipped), (12, 3));
