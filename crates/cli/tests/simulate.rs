@@ -389,6 +389,17 @@ fn a_run_in_which_no_request_has_a_site_is_an_error() {
     assert_eq!(report["runs"][0]["classes"][0]["name"], "site1", "{report}");
 }
 
+    // Where only some are for other hosts, they came all the same.
+    let line = |n: u32| {
+        let host = if n % 3 == 0 { "other.example" } else { "blog.example" };
+        format!("{{\"ts\": {n}, \"host\": \"{host}\", \"path\": \"/\"}}\n")
+    };
+    let mixed = temporary("mixed.jsonl", &(0..60).map(line).collect::<String>());
+    let report = json(&[name(&two), "--log", name(&mixed), "--capacity", "20/s"]);
+    let requests = &report["runs"][0]["requests"];
+    assert_eq!((requests, &report["runs"][0]["total"]["arrivals"]), (&60.into(), &40.into()));
+    let note = "20 requests are for hosts that no site has: they are refused, and count as offered, but not in the table";
+    assert!(report["notes"].to_string().contains(note), "{}", report["notes"]);
 #[test]
 fn a_log_may_have_the_servers_own_times() {
     let line = |n: u32, took: &str| {

@@ -20,7 +20,7 @@ pub(crate) fn notes(simulated: &Simulated) -> Vec<String> {
     }
     if runs[0].unmatched > 0 {
         all.push(format!(
-            "{} requests are for hosts that no site has: they are refused, and not in the figures",
+            "{} requests are for hosts that no site has: they are refused, and count as offered, but not in the table",
             grouped(runs[0].unmatched)
         ));
     }
