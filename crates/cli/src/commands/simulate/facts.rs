@@ -12,6 +12,7 @@ use crate::output::found_types;
 use crate::output::units::Unit;
 use plimsoll_core::promises::Promises;
 use plimsoll_core::request::{Outcome, Reason};
+use plimsoll_core::time::Instant;
 use plimsoll_sim::workload::Arrivals;
 use plimsoll_sim::{ClassRow, Heavy, LogNotes, PlantRow, Row, Run};
 use serde::Serialize;
@@ -136,7 +137,7 @@ impl RunFacts {
             name: contender.name.clone(),
             kind: if contender.comparator.is_some() { "comparator" } else { "configuration" },
             complete: run.complete,
-            seconds: run.ended.as_secs_f64(),
+            seconds: seconds(run.ended),
             requests: run.requests,
             retries: run.retries,
             no_site: run.unmatched,
@@ -270,6 +271,11 @@ fn log(name: &str, notes: &LogNotes) -> Facts {
     ])
 }
 
+/// Seconds of virtual time as they are printed: whole ones are whole.
+pub(super) fn seconds(at: Instant) -> f64 {
+    at.since(Instant::ZERO).as_secs_f64()
+}
+
 fn period(row: &Row, names: &[(String, usize)]) -> Facts {
     let four = |value| rounded(value, Unit::Plain(4));
     let plants = row.plants.iter().map(|plant| {
@@ -297,7 +303,7 @@ fn period(row: &Row, names: &[(String, usize)]) -> Facts {
         ])
     });
     Facts(vec![
-        hidden("from", row.from.as_secs_f64()),
+        hidden("from", seconds(row.from)),
         hidden("seconds", row.length.as_secs_f64()),
         hidden("upstreams", plants.collect::<Vec<_>>()),
         hidden("classes", classes.collect::<Vec<_>>()),

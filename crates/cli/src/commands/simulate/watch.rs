@@ -1,5 +1,6 @@
 //! Watches a run: a progress bar, Ctrl-C, and the trace, which has every decision as JSON lines.
 
+use super::facts::seconds;
 use super::inputs::Contender;
 use crate::output::facts::{Facts, hidden};
 use crate::output::failure::Failure;
@@ -122,7 +123,7 @@ impl Trace {
         };
         let mut line = vec![
             hidden("run", self.run.as_str()),
-            hidden("seconds", now.as_secs_f64()),
+            hidden("seconds", seconds(now)),
             hidden("request", token.0),
             hidden("event", what),
         ];
