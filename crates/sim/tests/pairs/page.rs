@@ -142,7 +142,7 @@ Poisson arrivals and, declared in the other order, in two sites with bursts; eac
 A promise must be kept in every run, of which there are two seeds. A mean may be 10 % longer in one run, and 30 % more may be late
 than under a percentile, as before status says that it is missed. In every overload at least 0.75 of the server is used.
 
-- **Found workers**: nothing is told of the server but its address. Judged from the sixtieth second on.
+- **Found workers**: nothing of the server is configured but its address. Judged from the sixtieth second on.
 - **Dear others**: requests of the site without promises take ten times as long as others, before eight workers instead of two.
 - **Heavy tails**: service times are lognormal with a squared coefficient of variation of 4. Only the overload is judged, by the
   mean over the seeds, and a deadline over the requests that are admitted.
