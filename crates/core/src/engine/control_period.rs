@@ -30,13 +30,13 @@ const MEAN_USUAL: core::ops::Range<f64> = 0.01 * ClassWords::USUAL..100.0 * Clas
 
 /// The time that a sample covers.
 struct SampledSpan {
-    /// All of it.
+    /// The length of the whole sample.
     seconds: f64,
-    /// Samples at its beginning that were put off because no request came.
+    /// The number of samples at its beginning that were put off because no request came.
     idle_samples: u64,
-    /// The length of each of these.
+    /// The length of one of those samples.
     sample_seconds: f64,
-    /// What is left of it, in which requests came.
+    /// The length of its last part, the only one in which requests can have come.
     last_seconds: f64,
 }
 
@@ -44,7 +44,7 @@ impl SampledSpan {
     fn new(sampled_ns: u64, timers: &mut Timers) -> Self {
         let sample_ns = timers.sample_every.as_nanos() as u64;
         let (seconds, sample_seconds) = (sampled_ns as f64 / 1e9, sample_ns as f64 / 1e9);
-        // After idle samples that were put off, requests came in the last one only.
+        // If samples were put off, requests came in the last sample only.
         if core::mem::take(&mut timers.is_put_off) && sampled_ns.is_multiple_of(sample_ns) {
             let idle_samples = sampled_ns / sample_ns - 1;
             SampledSpan { seconds, idle_samples, sample_seconds, last_seconds: sample_seconds }
@@ -116,8 +116,8 @@ impl Engine {
         }
     }
 
-    /// Steps the loops that learn beyond how many requests in service a plant refuses. The search for workers takes that
-    /// number as its bound. Where workers are promised, their number and the limit are lowered to it.
+    /// Steps the loops that learn the number of requests in service beyond which a plant refuses others. The worker search
+    /// takes that number as its bound. If the number of workers is promised, it and the limit are lowered to that number.
     fn learn_from_refusals(&mut self, now: Instant) {
         if self.registry.promises.control.mode != Mode::Control {
             return;
@@ -163,13 +163,13 @@ impl Engine {
         self.timers.set(Timer::Departures, due);
     }
 
-    /// Both loops are stepped when the first of them is due.
+    /// Sets the timer to the time at which the first of the two loops is due. Both are stepped then.
     pub(super) fn set_departures_due(&mut self) {
         let due = self.loops.delays.due().instant().min(self.loops.ratios.due().instant());
         self.timers.set(Timer::Departures, due);
     }
 
-    /// Turns the choice of clients, where that was promised.
+    /// Publishes the offset of the client hashes, which changes with time if a turn was promised, and is 0 otherwise.
     pub(super) fn turn_clients(&mut self, unix_time: Duration) {
         let turn = self.registry.promises.control.rekey.map_or(0, |rekey| turn_at(unix_time, rekey));
         self.published().turn.store(turn, Relaxed);
@@ -236,7 +236,7 @@ impl Engine {
             !self.sensors.heavy.is_behind && self.loops.utilization.iter().all(UtilizationLoop::is_at_top);
     }
 
-    /// The gateway stood still in the period, so that what it measured is its own absence: the loops learn nothing from it.
+    /// Discards a period in which the gateway stood still: its counts show the gateway's absence, so the loops learn nothing.
     fn pass_over(&mut self, now: Instant) {
         for plant in 0..self.loops.utilization.len() {
             self.lane.touch(now, plant);
@@ -244,7 +244,7 @@ impl Engine {
         }
     }
 
-    /// One control period of a plant: what was counted, the loop's step, and its levels published.
+    /// Runs one control period of a plant: measures it, steps its loop, and publishes its service levels.
     fn step_plant(
         &mut self,
         now: Instant,
@@ -313,8 +313,8 @@ impl Engine {
         }
     }
 
-    /// Bounds how many requests wait in a server whose workers are promised, where classes were promised times. A server that
-    /// decides itself may be far from here: it has all places.
+    /// If the number of workers is promised and classes were promised times, bounds how many requests wait inside the server. A
+    /// server that decides itself keeps all its places, since it may be far away.
     pub(super) fn bound_server_queue(&self, plant: usize) {
         let promised = &self.registry.promises.plants[plant];
         if promised.find_workers.is_none() && !promised.decides_itself {
@@ -347,7 +347,7 @@ fn best_effort_waits(state: &PublishedState, waiting: &[u32]) -> bool {
 }
 
 /// Publishes what requests usually cost, for the worker search. Their unit is chosen so that the period's requests cost as much
-/// as they did by the costs before, since the search compares the work before a change with that after it.
+/// in total as by the former costs, since the search compares the work before and after a change.
 fn publish_usual_costs(
     state: &PublishedState,
     usual: &UsualCosts<'_>,
@@ -389,7 +389,7 @@ fn publish_rejected(
     state.plants[plant].gate.set_rejected(waits, &classes);
 }
 
-/// Publishes what the delay loop gives out.
+/// Publishes the quotas that the delay loop has set.
 fn publish_quotas(state: &PublishedState, lanes: &[Arc<LaneCounters>], quotas: &[ClassQuota]) {
     for own in quotas {
         let Some(quota) = &state.classes[own.class].quota else { continue };
@@ -406,7 +406,7 @@ fn publish_quotas(state: &PublishedState, lanes: &[Arc<LaneCounters>], quotas: &
     }
 }
 
-/// Publishes what the ratio loop gives out. No request is held while the engine only observes.
+/// Publishes the weights that the ratio loop has set. No request is held while the engine only observes.
 pub(super) fn publish_turns(state: &PublishedState, turns: &[ClassTurn]) {
     for ClassTurn { class, turn, service, longest_service } in turns {
         let Some(quota) = &state.classes[*class].quota else { continue };

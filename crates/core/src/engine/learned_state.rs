@@ -1,19 +1,19 @@
 //! What an engine has learned, as plain data: taken from one engine and given to the next, which then does not begin blind.
 //!
 //! Plants, sites, classes and levels are known by their names. What a name stands for may have changed meanwhile: what was
-//! learned of a class holds for the levels that it had, at the plants that served them, and of a plant's workers within the
-//! bounds that are promised. What does not fit is left out, and said.
+//! learned of a class holds for the levels that it had, at the plants that served them; what was learned of a plant's workers
+//! holds within the promised bounds. What does not fit is left out, and reported.
 //!
-//! Costs, workers and the law's bias describe the servers and hold as long as these do. Service levels describe the crowd, and
-//! hold for moments: they are restored only if the engine takes the place of another at once. Then the first request is
-//! served at the level at which the last one was; without them a crowd of three times the capacity would be let in at full
-//! quality for a period, and its queue would stand for many more.
+//! Costs, workers and the law's bias describe the servers and hold as long as these do. Service levels describe the present
+//! load, and hold for moments: they are restored only if the engine takes the place of another without a pause. Then the first
+//! request is served at the level at which the last one was; without them a load of three times the capacity would be admitted
+//! at full quality for a period, and its queue would stand for many more periods.
 //!
-//! What types of requests cost and which were found holds as costs do, and so does what contracts claimed while they fitted.
+//! Request types with their costs, and what contracts claimed while all of them fitted, hold as long as costs do.
 //!
-//! Not here: rates, which show within a quarter of a period; where the loops of promised delays and ratios stood, since their
-//! windows fill within seconds and nothing is lost until then: in virtual time the first two seconds after a restart in an
-//! overload are the same with it and without it; the rate forecast, which is kept as text ([`Engine::rate_forecasts`]).
+//! Rates are not kept here, since they show within a quarter of a period. The state of the loops of promised delays and ratios
+//! is not kept, since their windows fill within seconds: in virtual time the first two seconds after a restart in an overload
+//! are the same with it and without it. The rate forecast is kept as text ([`Engine::rate_forecasts`]).
 
 use super::Engine;
 use crate::control::utilization::loop_state::{ClassLoopState, LoopState};
@@ -23,7 +23,7 @@ use crate::promises::registry::{RegisteredClass, SiteNumbers};
 use crate::promises::{Costs, Site};
 use alloc::{format, string::String, vec::Vec};
 
-/// Everything that is kept.
+/// All that an engine has learned and leaves to the next one.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LearnedState {
     /// The learned state of each class.
@@ -55,7 +55,7 @@ pub struct LearnedClass {
     pub class: String,
     /// m as applied and as allocated, at the site's own plant.
     pub service_level: [f64; 2],
-    /// The natural logarithm of the part of its requests behind a fraction of its clients.
+    /// The natural logarithm of the part of its requests at the higher level over the fraction of its clients there.
     pub calibration: f64,
     /// The cost of its requests at each level 1..=M.
     pub levels: Vec<LearnedLevel>,
@@ -77,7 +77,7 @@ pub struct LearnedPart {
     pub plant: String,
     /// m as applied, and as allocated.
     pub service_level: [f64; 2],
-    /// The natural logarithm of the part of its requests behind a fraction of its clients, as in [`LearnedClass`].
+    /// The calibration, as in [`LearnedClass`].
     pub calibration: f64,
 }
 
@@ -203,7 +203,7 @@ impl Engine {
         left_out
     }
 
-    /// Takes what was learned of the types of sites. Returns what was left out.
+    /// Restores the learned request types of sites. Returns what was left out.
     fn restore_types(&mut self, learned: &[LearnedSite]) -> Vec<String> {
         let mut left_out = Vec::new();
         for LearnedSite { site, types } in learned {
@@ -217,7 +217,7 @@ impl Engine {
         left_out
     }
 
-    /// Takes the costs of a class; refuses those of other levels, and numbers that cannot be.
+    /// Restores the costs of a class. Refuses costs of other levels or plants, and numbers that cannot be.
     fn restore_class(&mut self, class: usize, own: &LearnedClass) -> Result<(), &'static str> {
         let levels = &self.class_names[class].levels;
         let fits = |(number, known): (usize, &LearnedLevel)| {
@@ -241,7 +241,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Takes what a plant's loops have found. Returns what was left out.
+    /// Restores what a plant's loops have found. Returns what was left out.
     fn restore_plant(
         &mut self,
         number: usize,

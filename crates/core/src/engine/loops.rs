@@ -17,10 +17,10 @@ use crate::telemetry::snapshot::PlantSnapshot;
 use crate::telemetry::unseen_queue::UnseenQueue;
 use alloc::{sync::Arc, vec::Vec};
 
-/// What counts and measures.
+/// The sensors: what counts and measures.
 #[derive(Default)]
 pub(crate) struct Sensors {
-    /// By lane, the ticker's own last.
+    /// The counters of each lane; those of the lane of `tick` come last.
     pub(crate) counters: Vec<Arc<LaneCounters>>,
     /// Whether the lane of `tick` has counted requests: it started or dropped some that waited, or clients were turned away
     /// where no lane was asked. It seldom does.
@@ -36,7 +36,7 @@ pub(crate) struct Sensors {
 }
 
 impl Sensors {
-    /// Measures what is counted from now on: what the lanes have counted before is no news.
+    /// Measures what is counted from now on, without what the lanes have counted before.
     pub(crate) fn begin(&mut self) {
         self.classes.begin(&self.counters);
         self.plants
@@ -45,8 +45,8 @@ impl Sensors {
             .for_each(|(number, plant)| _ = plant.observe(&self.counters, number));
     }
 
-    /// Measures a plant with so many workers over the period of this length (s): what was counted, and the mean of what it
-    /// reported.
+    /// Measures a plant of `workers` over a period of `seconds`; returns what was counted, and the mean utilization that the
+    /// plant has reported.
     pub(crate) fn observe_plant(
         &mut self,
         plant: usize,
@@ -59,7 +59,7 @@ impl Sensors {
         observed
     }
 
-    /// How many lanes may have counted: without the lane of `tick` as long as it has not, to save reading its counters.
+    /// The number of lanes whose counters are read. The lane of `tick` is left out as long as it has counted nothing.
     fn counting(&self) -> usize {
         self.counters.len() - usize::from(!self.has_counted)
     }
@@ -91,9 +91,9 @@ pub(crate) struct Loops {
     pub(crate) costs: Vec<ClassCosts>,
     /// By class: its service levels, as applied.
     pub(crate) applied: Vec<LevelsByPlant>,
-    /// The plants in the order in which their loops are stepped: those that pass requests down before those to which they do.
+    /// The order in which the plants' loops are stepped: a plant comes before those to which it passes requests down.
     pub(crate) order: Vec<usize>,
-    /// c.
+    /// c, the cost of a rejection.
     pub(crate) rejection: RejectionCost,
     /// U of the machine's processors.
     pub(crate) processors: ProcessorLoad,
@@ -101,10 +101,10 @@ pub(crate) struct Loops {
     pub(crate) ratios: RatioLoop,
     pub(crate) deadlines: DeadlineLoop,
     pub(crate) budgets: BudgetLoop,
-    /// By plant, where no number of workers is promised.
+    /// By plant: the search for its workers, if their number is not promised.
     pub(crate) searches: Vec<Option<WorkerSearch>>,
     /// By plant.
     pub(crate) refusals: Vec<RefusalLoop>,
-    /// No loop is due at samples, which update rates only.
+    /// Whether samples update rates only, because no loop is due at them.
     pub(crate) samples_only_rates: bool,
 }

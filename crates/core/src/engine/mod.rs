@@ -4,7 +4,7 @@
 //! published state that lanes read.
 //!
 //! - `lane`: one thread's side of the engine: what happens to a request at its arrival, start, release and departure
-//! - `timers`, `control_period`, `loops`, `idle_periods`: which loop is due when, what is run then, idle ones
+//! - `timers`, `control_period`, `loops`, `idle_periods`: which loop is due when, what runs then, the loops, idle periods
 //! - `published_state`, `processes`: what loops write and lanes read; the same for the processes of a server, in a mapping
 //! - `reload`, `learned_state`: brings new promises into force; what is kept for the engine after this one
 //! - `status`: what the status shows
@@ -51,7 +51,7 @@ pub struct Engine {
     class_names: Vec<ClassNames>,
     /// The key of the client hash.
     seed: u64,
-    /// What it shares with the processes of a server.
+    /// The words that the engine shares with the processes of a server.
     words: Option<SharedWords>,
     published: Arc<Published<PublishedState>>,
     /// The lane of `tick` itself: its counters take what `tick` accounts, and clients that were turned away without a lane.
@@ -74,7 +74,7 @@ impl Engine {
         Engine::over(promises, alloc::vec![LaneCounters::default(); lanes], None, seed)
     }
 
-    /// Builds the engine, and a lane over each of these counters. `words`: what it shares with other processes.
+    /// Builds the engine, and a lane over each of these counters. `words` are those that it shares with other processes.
     fn over(
         promises: &Promises,
         counters: Vec<LaneCounters>,
@@ -144,8 +144,8 @@ impl Engine {
         self.timers.next().min(self.serve_waiting(now, verdicts))
     }
 
-    /// Answers waiting requests as [`tick`](Engine::tick) does last, and runs no loop: for a shell whose call of that has
-    /// panicked. Returns when to look again.
+    /// Answers waiting requests as [`tick`](Engine::tick) does last, and runs no loop. It is for a shell in which `tick` has
+    /// panicked. Returns when to call it again.
     pub fn answer_waiting(&mut self, now: Instant, verdicts: &mut Verdicts) -> Instant {
         // Whatever the loops had changed before the panic may make room.
         self.reloaded = true;
@@ -186,7 +186,7 @@ impl Engine {
                 self.lane.dispatch(now, plant, verdicts);
             }
             let expiry = self.lane.expire(now, plant, verdicts);
-            // A request that arrives before then may be the next to expire.
+            // A request that arrives meanwhile may be the next to expire.
             next = next.min(expiry).min(now + self.timers.look_every[plant]);
         }
         self.sensors.has_counted |= verdicts.len() > answered;

@@ -104,7 +104,7 @@ impl SharedShape {
     }
 }
 
-/// What is promised that only a queue in front of the server keeps.
+/// The promises that only a queue in front of the server can keep.
 fn needing_a_queue(promises: &Promises) -> Vec<String> {
     let searched = promises.plants.iter().filter(|plant| plant.find_workers.is_some()).map(|plant| {
         let name = &plant.name;
@@ -132,7 +132,7 @@ fn needing_a_queue(promises: &Promises) -> Vec<String> {
     searched.chain(promised).collect()
 }
 
-/// The promises as they are kept inside a server: whatever it takes is in service.
+/// The promises as they are kept inside a server: each request that the server takes is in service.
 fn without_queue(promises: &Promises) -> Promises {
     let mut promises = promises.clone();
     for plant in &mut promises.plants {
@@ -369,7 +369,7 @@ mod tests {
         assert_eq!((sums.arrived, sums.rejected, sums.ended), (1, 0, 1));
     }
 
-    /// m after six seconds in which two processes were busy for so many fiftieths of their time, by what they count.
+    /// m after six seconds in which two processes were busy for `busy` fiftieths of their time by their own counts.
     fn level_where_queue(stands: bool, busy: u64) -> f64 {
         let mut site = Site::new("site", &["light", "full"]);
         site.levels[0].cost_ratio = Some(0.25);
@@ -399,7 +399,7 @@ mod tests {
         assert_eq!(level_where_queue(false, 20), 2.0);
         let lowered = level_where_queue(true, 20);
         assert!(lowered < 1.7, "{lowered}");
-        // They wait for something else.
+        // The queue does not wait for processes that are busy for a tenth of their time.
         assert_eq!(level_where_queue(true, 5), 2.0);
     }
 

@@ -33,7 +33,7 @@ const LEAST_RETURN: Duration = Duration::from_secs(1);
 
 /// One generation of everything that threads share. Loops write to the newest generation only.
 pub(crate) struct PublishedState {
-    /// The number of reloads before it.
+    /// The number of reloads before this generation.
     pub(crate) generation: u32,
     pub(crate) rules: Classifier,
     pub(crate) mode: Mode,
@@ -113,7 +113,7 @@ impl ClassWords {
         words
     }
 
-    /// Takes over what other words say, one by one.
+    /// Copies the values of other words, one by one.
     pub(crate) fn follow(&self, other: &Self) {
         let follow = |(own, other): (&AtomicU64, &AtomicU64)| own.store(other.load(Relaxed), Relaxed);
         let follow32 = |(own, other): (&AtomicU32, &AtomicU32)| own.store(other.load(Relaxed), Relaxed);
@@ -126,7 +126,7 @@ impl ClassWords {
         self.usual.iter().zip(&other.usual).for_each(follow32);
     }
 
-    /// Takes over for a level what other words say of one: its size, and what its requests usually cost.
+    /// Copies for a level the size and the usual cost that other words have for the level `of`.
     pub(crate) fn follow_level(&self, level: usize, (other, of): (&Self, usize)) {
         self.full_bytes[level].store(other.full_bytes[of].load(Relaxed), Relaxed);
         self.usual[level].store(other.usual[of].load(Relaxed), Relaxed);
@@ -138,7 +138,7 @@ impl ClassWords {
         words.zip(levels.published()).for_each(|(word, m)| word.set(m));
     }
 
-    /// How many bytes the requests for which these were delivered ask for at full quality.
+    /// The bytes of the same responses at full quality, given the bytes that were delivered at this level.
     pub(crate) fn asked_bytes(&self, level: u8, delivered: u64) -> u64 {
         match self.full_bytes[usize::from(level)].load(Ordering::Relaxed) {
             0 => delivered,
@@ -193,10 +193,10 @@ pub(crate) struct PublishedClass {
     pub(crate) words: ClassWords,
     pub(crate) top_level: u8,
     pub(crate) choice: Choice,
-    /// The level below those of the plant of the highest one: its clients are passed down to the next plant. 0 where one plant
-    /// serves all levels.
+    /// The level below the lowest one at the plant of the highest level: its clients are passed down to the next plant. 0 if
+    /// one plant serves all levels.
     pub(crate) base: u8,
-    /// The plant of each level. A request that has none asks for room at that of the lowest.
+    /// The plant of each level. A request of level 0 asks for room at the plant of the lowest level.
     pub(crate) plant_of_level: [u16; MAX_LEVELS + 1],
     /// The token buckets of the site's contract, if it has one.
     pub(crate) contract: Option<Arc<TokenBucket>>,
@@ -282,7 +282,7 @@ impl PublishedClass {
         }
     }
 
-    /// The standing with which a request starts that waited: none is inside the contract of a site that is held meanwhile.
+    /// The standing with which a waiting request starts. If its site is held meanwhile, it is not inside the contract any more.
     pub(crate) fn standing_at_start(&self, arrived: Standing) -> Standing {
         match &self.contract {
             Some(contract) if arrived == Standing::Guaranteed && contract.is_held() => Standing::Ordinary,
@@ -293,12 +293,12 @@ impl PublishedClass {
 
 /// What the calls of the request API read of a plant.
 pub(crate) struct PublishedPlant {
-    /// With the same words and queue in every generation.
+    /// The gate, whose words and queue are the same in every generation.
     pub(crate) gate: Gate,
     /// The requests that stream, waiting or in service.
     pub(crate) streams: Arc<Rights>,
     pub(crate) stream_share: f64,
-    /// The upgraded connections.
+    /// The upgraded connections and event streams.
     pub(crate) tunnels: Arc<Rights>,
     pub(crate) tunnel_terms: Tunnels,
     pub(crate) capacity: Arc<Capacity>,
@@ -316,7 +316,7 @@ impl PublishedPlant {
         self.shortest_deadline.is_some()
     }
 
-    /// The state of the workers now; without a clock, residual work is taken as of its last change.
+    /// The state of the workers now; without a clock, each request in service is taken to be at its mean age.
     pub(crate) fn workers(&self, now: Option<Instant>) -> Workers {
         let all = self.capacity.serving();
         let (waits, in_service) = (self.gate.is_waited_at(), self.gate.in_service());

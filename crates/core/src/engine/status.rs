@@ -109,7 +109,8 @@ impl Engine {
         self.registry.promises.plants[plant].decides_itself.then_some(own)
     }
 
-    /// Why a plant is given no more requests at once. Refusals come first, for the share that is there is said beside it.
+    /// Why a plant is given no more requests at once. Refusals come before an outage, whose available share the status shows
+    /// too.
     fn limit_reason(&self, plant: usize) -> Option<LimitReason> {
         let (capacity, promised) =
             (&self.published().plants[plant].capacity, &self.registry.promises.plants[plant]);

@@ -35,10 +35,10 @@ pub(crate) struct Timers {
     pub(crate) seconds: f64,
     /// The end of the last sample.
     pub(crate) last_sample: Instant,
-    /// By plant: how often waiting requests are looked at, and the shortest of these.
+    /// By plant: the time between two looks at its waiting requests; and the shortest of these times.
     pub(crate) look_every: Vec<Duration>,
     pub(crate) shortest_look: Duration,
-    /// Whether [`Engine::put_off`](crate::Engine::put_off) let the shell come later than samples end.
+    /// Whether [`Engine::put_off`](crate::Engine::put_off) let the shell call after more than one sample.
     pub(crate) is_put_off: bool,
     /// Whether the last period was passed over.
     is_passed_over: bool,
@@ -105,9 +105,8 @@ impl Timers {
         self.set(Timer::Period, (self.due(Timer::Period) + self.period).max(now + self.period / 2));
     }
 
-    /// Whether a period of this length was that of a gateway that stood still: one of more than 1.5 T, if the one before was
-    /// not passed over. So on a machine on which all ticks are late every second period counts, and plants are controlled there
-    /// too.
+    /// Whether the gateway stood still in a period of this length: it is longer than 1.5 T, and the period before it was not
+    /// passed over. So if all ticks of a machine are late, every second period counts, and its plants stay controlled.
     pub(crate) fn stood_still(&mut self, elapsed: Duration) -> bool {
         self.is_passed_over = !self.is_passed_over && elapsed > self.period + self.period / 2;
         self.is_passed_over

@@ -54,8 +54,8 @@ impl Lane {
     }
 
     /// Rejects a request whose body is not there yet, if it would be rejected for its level now, so that its client need not
-    /// send the body. `None`: whether it is rejected is decided when it arrives. What depends on more than the client, a
-    /// contract or chance, is not asked twice.
+    /// send the body. `None`: the decision is left to its arrival. A level that depends on a contract or on chance is not
+    /// determined here, since it would be determined twice.
     pub fn reject_before_body(&mut self, now: Instant, target: &Target) -> Option<Rejection> {
         self.follow();
         if !self.rejects(target) {
@@ -65,7 +65,7 @@ impl Lane {
         Some(self.reject(target, &mut permit, Refusal { reason: Reason::Overload, at_least: None }))
     }
 
-    /// Whether a request of this client would be rejected for its level now, whatever else it asks.
+    /// Whether a request of this client would be rejected for its level now, whatever it asks for.
     fn rejects(&mut self, target: &Target) -> bool {
         let class = &self.published.classes[usize::from(target.class)];
         let by_client = class.contract.is_none()
@@ -102,8 +102,8 @@ impl Lane {
         self.published.rules.classify_client(client).is_some_and(|target| self.rejects(&target))
     }
 
-    /// Admits a request at its level, or at a lighter one, or refuses it: because its level is 0, because as many requests
-    /// stream as may, or because it would miss its deadline.
+    /// Admits a request at its level, or at a lighter one, or refuses it: because its level is 0, because the plant has as many
+    /// streams as it may, or because it would miss its deadline.
     fn admit(&self, target: &Target, given: GivenLevel, permit: &mut Permit) -> Result<u8, Refusal> {
         if given.level == 0 && self.published.mode == Mode::Control {
             return Err(Refusal { reason: Reason::Overload, at_least: None });

@@ -56,7 +56,7 @@ impl Lane {
             let level = level_of_request((published, class), query, random);
             let decided = class.level_at(plant, level.min(waiting.most_level));
             if published.mode == Mode::Control && class.passes_down(plant, decided) {
-                // The place that the gate gave is free again at once.
+                // The request starts elsewhere, so it gives back the place that this gate gave it.
                 let own = &published.plants[plant];
                 account_busy_time(own, &counters.plants[plant], change);
                 own.gate.leave(now);
@@ -80,7 +80,7 @@ impl Lane {
         }
     }
 
-    /// Takes a request that waited at `plant` to the plant of its level, where it starts, waits behind those that are there, or
+    /// Takes a request that waited at `plant` to the plant of its level, where it starts, waits behind the requests there, or
     /// is turned away because the queue is full.
     #[cold]
     fn pass_down(
@@ -117,7 +117,7 @@ impl Lane {
                 if let Some(displaced) = displaced {
                     self.drop_displaced(&displaced, number, verdicts);
                 }
-                // A departure since the look at the gate may have left room.
+                // A departure after the gate was read may have left room.
                 self.dispatch(now, number, verdicts);
             }
             Entry::Overflow => verdicts.push(drop(&waiting, Reason::QueueFull)),
@@ -142,8 +142,8 @@ fn permit_of_waiting(published: &PublishedState, plant: usize, waiting: &Waiting
     permit
 }
 
-/// Reserves the work of a request that was passed down to a plant with deadlines: what it takes at its level there. The plant
-/// at which it waited may keep none, and has no work of it then.
+/// Reserves the work of a request that was passed down to a plant with deadlines: its cost at its level there. If the plant at
+/// which it waited keeps no deadlines, that plant had reserved nothing.
 fn reserve_below(
     (now, plant): (Instant, &PublishedPlant),
     class: &PublishedClass,
@@ -172,8 +172,8 @@ mod tests {
     /// What a page takes at the levels light and full (us).
     const COSTS: [u32; 2] = [20_000, 100_000];
 
-    /// The waiting work (us) of each plant after a page that waited at the upper one was passed down to where another waits,
-    /// and after its client left.
+    /// The waiting work (us) of each plant after a page that waited at the upper plant was passed down to the lower one, where
+    /// another page waits, and after its client left.
     fn waiting_work(own: Option<Duration>) -> [[u64; 2]; 2] {
         let mut shop = Site { deadline: own, ..Site::new("shop", &["light", "full"]) };
         shop.levels[0].plant = Some(1);
@@ -215,8 +215,8 @@ mod tests {
         [passed_down, waiting_work()]
     }
 
-    /// The lower plant has a deadline to keep, of another site at least. What it is to do is known by what the page takes at
-    /// its level there, whether the upper plant keeps deadlines or not.
+    /// The lower plant keeps a deadline, of another site at least. It reserves what the page takes at its level there, whether
+    /// or not the upper plant keeps deadlines.
     #[test]
     fn a_request_that_is_passed_down_brings_the_work_of_its_level_there() {
         for own in [None, Some(Duration::from_secs(60))] {

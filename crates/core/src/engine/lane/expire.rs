@@ -2,7 +2,7 @@
 //!
 //! A request waits at most as long as its plant's queue allows, or its class where that is shorter ([`Reason::WaitTimeout`]). A
 //! request with a deadline waits until it can no longer meet it ([`Reason::Late`]). Exempt requests wait as long as they must.
-//! Expiry is looked for by `Engine::serve_waiting` and, for a request whose turn comes too late, by a dispatch.
+//! `Engine::serve_waiting` looks for expired requests, and a dispatch drops a request whose turn comes too late.
 
 use super::{Lane, unreserve};
 use crate::admission::slot_key::SlotKey;
@@ -13,7 +13,7 @@ use crate::telemetry::counters::LaneCounters;
 use crate::time::Instant;
 
 impl Lane {
-    /// Answers requests that have waited too long; returns when the next one will have. For `tick`.
+    /// Answers requests that have waited too long; returns when the next one will have waited too long. For `tick`.
     pub(crate) fn expire(&mut self, now: Instant, plant: usize, verdicts: &mut Verdicts) -> Instant {
         let PublishedPlant { gate, queue, .. } = &self.published.plants[plant];
         gate.expire(now, queue.longest_wait(), |waiting| {

@@ -1,7 +1,8 @@
 //! The level of an arriving request, and its standing.
 //!
 //! A request inside its site's contract, or exempt, gets the highest level; any other the level that the service level of its
-//! class gives its client (`actuator/level_of_client.rs`), or by chance where the client is heavy or the class says so.
+//! class gives its client (`actuator/level_of_client.rs`), or a random one if the client is heavy or the class chooses at
+//! random.
 
 use super::Lane;
 use super::start::reason;

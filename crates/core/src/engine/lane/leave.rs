@@ -20,8 +20,8 @@ impl Lane {
         }
     }
 
-    /// Takes a request that waits out of its queue for a reason of its gateway's, which answers it. A permit whose verdict is
-    /// on its way is spent: nothing happens then.
+    /// Takes a waiting request out of its queue, because its gateway turns it away and answers it. If its verdict is on the
+    /// way, the permit is spent, and nothing happens.
     #[cold]
     pub fn turn_away(&mut self, now: Instant, mut permit: Permit, reason: Reason) {
         self.follow_permit(&permit);
@@ -48,7 +48,7 @@ impl Lane {
         }
     }
 
-    /// Takes a request out of the queue to which it was passed down, and gives its permit that plant; false if it is in none.
+    /// Takes a request out of the queue to which it was passed down, and gives its permit that plant; false if no queue has it.
     fn leave_lower_queue(&self, permit: &mut Permit, ticket: u64) -> bool {
         let class = &self.published.classes[usize::from(permit.class)];
         let plants = &class.plant_of_level[1..=usize::from(class.base)];
@@ -63,14 +63,14 @@ impl Lane {
         true
     }
 
-    /// Counts how long a client waited that hung up, in a class that was promised a delay or a ratio: its response time
-    /// would have been longer.
+    /// If a class was promised a delay or a ratio, counts how long a client waited that hung up: the response time would have
+    /// been longer.
     pub(super) fn count_leave(&self, now: Instant, permit: &Permit) {
         if let (true, Some(quota)) =
             (permit.has_quota, &self.published.classes[usize::from(permit.class)].quota)
         {
             let timing = &self.counters.classes[usize::from(permit.class)].timing;
-            // What the client let the plant wait is not the plant's.
+            // The time for which the client let the plant wait is not charged to the plant.
             let waited_ns = now.nanos_since(permit.arrived).saturating_sub(permit.excused_ns);
             timing.leave(waited_ns, quota.target_ns);
         }

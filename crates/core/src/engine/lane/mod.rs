@@ -10,7 +10,7 @@
 //! - `start`: accounts the start of a request
 //! - `release`: the end of service, and the departure
 //! - `leave`: requests whose client left while they waited or were in service
-//! - `place_load`: what a gateway reports to a server that decides itself of its places there
+//! - `place_load`: the load of a gateway's places at a server that decides itself, as the gateway reports it to that server
 //! - `streams`: the rights to stream and to be an upgraded connection
 //!
 //! A lane reads service levels, enters and leaves gates, and adds to counters; it moves no service level and no quota.

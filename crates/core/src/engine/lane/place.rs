@@ -25,7 +25,7 @@ pub(super) struct Admitted<'a> {
     pub(super) target: &'a Target,
     pub(super) token: Token,
     pub(super) standing: Standing,
-    /// The level that it was given; it was admitted at that of its permit, which may be lower.
+    /// The level that it was given. Its permit has the level at which it was admitted, which may be lower.
     pub(super) given: u8,
 }
 
@@ -59,9 +59,9 @@ impl Lane {
         self.counters.classes[class].timing.arrive(gap);
     }
 
-    /// The number of requests in service below which an arriving request may start at once. It is 0 for a class whose
-    /// requests a strict ratio holds, since none of them starts before it has waited, and for an exempt request while such
-    /// requests have their share of the places.
+    /// The number of requests in service below which an arriving request may start at once. It is 0 for a class whose requests
+    /// a strict ratio holds, since none of them starts before it has waited, and for an exempt request while exempt requests
+    /// hold their share of the places.
     fn limit_at_arrival(&self, target: &Target, plant: usize) -> u32 {
         let (limit, shared) = places(&self.published, plant);
         if target.exempt {
@@ -90,7 +90,7 @@ impl Lane {
         let limit = if exempt { 0 } else { limit };
         if exempt {
             // Its work is reserved at its start, so that an exempt request that is held delays no other. Until then `waiting`
-            // has the features and the cost alone, and nobody gives them back: an exempt request is neither late nor expired,
+            // holds its features and its cost only, and no work is given back: an exempt request is neither late nor expired,
             // displaced or passed down, and its permit, by which it is cancelled, has no work any more.
             unreserve(plant, permit.work.take());
         }
@@ -118,7 +118,7 @@ impl Lane {
                 if let Some(displaced) = displaced {
                     self.drop_displaced(&displaced, permit.plant(), verdicts);
                 }
-                // A departure since the look at the gate may have left room.
+                // A departure after the gate was read may have left room.
                 self.dispatch(now, permit.plant(), verdicts);
                 Placed::Waiting
             }

@@ -1,4 +1,4 @@
-//! What a gateway reports to a server that decides itself, with each request, of its places there.
+//! The load of a gateway's places at a server that decides itself, as the gateway reports it with each request.
 
 use super::Lane;
 use crate::request::Target;

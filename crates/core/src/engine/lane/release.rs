@@ -138,9 +138,9 @@ impl Lane {
         plant.service_ns.add(now.nanos_since(permit.started));
     }
 
-    /// Counts the work of a service at a plant whose workers are searched for, or which refuses others; `in_service` requests
-    /// were there until its end.
-    /// A failed request is no work: a plant that refuses what is too much would seem to do more, the more it refuses.
+    /// Counts the work of a service, if the plant's workers are searched for or the plant refuses requests. `in_service`
+    /// requests were in service until its end. A failed request counts as no work: otherwise a plant would seem to do more, the
+    /// more it refuses.
     fn count_work(&self, now: Instant, permit: &Permit, service: Service, in_service: u32) {
         let capacity = &self.published.plants[permit.plant()].capacity;
         let counters = &self.counters.plants[permit.plant()].by_load;
@@ -172,8 +172,8 @@ impl Lane {
         }
     }
 
-    /// Teaches the contract of a request's site the size of its response, if that is one at full quality. What a lighter one
-    /// would have had is only known in the mean, which one huge response moves for seconds.
+    /// Teaches the contract of a request's site the size of its response, if that has full quality. For a lighter response the
+    /// size at full quality is known only as a mean, which one huge response shifts for seconds.
     #[inline(never)]
     fn learn_size(&self, permit: &Permit, service: Service) {
         let class = &self.published.classes[usize::from(permit.class)];
@@ -184,7 +184,7 @@ impl Lane {
         }
     }
 
-    /// Ends the reserved work of a request, where deadlines are promised, and teaches the estimates what it took.
+    /// Ends the reserved work of a request, where deadlines are promised, and teaches the estimates how long it took.
     #[inline(never)]
     fn finish_work(&self, now: Instant, permit: &Permit, service: Service, in_service: u32) {
         let Some(work) = &permit.work else { return };
@@ -194,7 +194,7 @@ impl Lane {
             self.count_late(now, permit);
         }
         let class = &self.published.classes[usize::from(permit.class)];
-        // What a client left is late all the same.
+        // A request whose client left counts as late all the same.
         if self.is_late(now, permit) {
             self.published.plants[permit.plant()].unfinished.was_late(work);
         }
@@ -227,7 +227,7 @@ impl Lane {
     }
 }
 
-/// Counts the times of a request released, whose response time is one that is counted.
+/// Counts the response time, service time and wait of a released request, if its response time counts.
 #[inline(never)]
 fn count_times(class: &ClassCounters, response_ns: u64, service_ns: u64) {
     class.response_times.add(response_ns);

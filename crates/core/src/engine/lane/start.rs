@@ -16,8 +16,8 @@ pub(super) struct Start {
     pub(super) change: GateChange,
 }
 
-/// The most requests in service at once, and the places of which exempt requests and streams hold their shares: those of the
-/// plant, or without control as many as the gate can count.
+/// The most requests in service at once, and the number of places of which exempt requests and streams may hold a share.
+/// Without control both are the largest count of the gate.
 pub(super) fn places(published: &PublishedState, plant: usize) -> (u32, u32) {
     let capacity = &published.plants[plant].capacity;
     if published.mode == Mode::Control {

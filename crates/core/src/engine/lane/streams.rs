@@ -1,7 +1,7 @@
 //! Requests whose end the plant does not decide: bodies that stream, upgraded connections, and streams of events.
 //!
 //! Each plant has a bound of bodies that stream, which hold places, and one of upgraded connections and event streams, which
-//! hold none unless the operator says so. Both leave room for others.
+//! hold no places unless the operator says so. Both bounds leave room for other requests.
 
 use super::Lane;
 use super::start::places;
@@ -19,9 +19,9 @@ impl Lane {
         permit.streams
     }
 
-    /// Whether a request in service may stay open for as long as its client likes, as an upgraded connection or a stream of
-    /// events, which its response turned out to be. It then gives its place back, unless the plant's tunnels keep theirs, and
-    /// counts as one of them until it departs.
+    /// Whether a request in service, whose response turned out to be an upgraded connection or a stream of events, may stay
+    /// open for as long as its client likes. If so, it counts as a tunnel until it departs, and gives its place back unless the
+    /// plant's tunnels keep theirs.
     pub fn stay_open(&mut self, now: Instant, permit: &mut Permit, verdicts: &mut Verdicts) -> bool {
         if permit.tunnel {
             return true;

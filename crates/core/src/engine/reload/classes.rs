@@ -36,7 +36,7 @@ impl Engine {
             self.sensors.counters.iter().map(|lane| Arc::new(lane.grown(classes, plants))).collect();
     }
 
-    /// The classes' monitors, costs, applied m and heavy clients.
+    /// Fits the classes' monitors, costs, applied m and heavy clients to the new promises.
     pub(super) fn reload_classes(&mut self) {
         let lanes = self.sensors.counters.clone();
         let least = self.registry.least_levels();
@@ -72,8 +72,8 @@ impl Engine {
         }
     }
 
-    /// Takes the promised costs, of one plant or of all, where nothing was learned yet or other costs are promised than before.
-    /// `anew`: wherever something was learned, too.
+    /// Takes the promised costs of one plant, or of all, where nothing was learned yet or the promised costs have changed; with
+    /// `anew` also where something was learned.
     pub(in crate::engine) fn take_promised_costs(&mut self, plant: Option<usize>, anew: bool) {
         let own = |site: &Site| plant.is_none_or(|plant| site.plant == plant);
         for member in self.registry.classes().filter(|member| own(member.site)) {
@@ -104,8 +104,8 @@ pub(super) fn level_before(names: &ClassNames, level: &Level, plant: usize) -> O
     old.filter(|old| names.plants[*old] == plant).map(|old| old + 1)
 }
 
-/// m at a plant among the new levels: it stays between the same two levels, by name, and full quality stays full quality. Below
-/// the plant's lowest level is whatever follows there, so that as many of its clients keep that level as before.
+/// m at a plant among the new levels: it stays between the same two levels, by name, and full quality stays full quality. The
+/// level below the plant's lowest one may have another name now: as many clients as before keep the plant's lowest level.
 pub(super) fn moved((names, site): (&ClassNames, &Site), plant: usize, m: f64) -> f64 {
     let (old, top) = (&names.levels, site.levels.len() as f64);
     if m >= old.len() as f64 {

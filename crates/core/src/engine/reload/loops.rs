@@ -113,7 +113,7 @@ fn guards(registry: &Registry) -> Vec<Guard> {
     guards
 }
 
-/// The part of the longest wait for which a request may be held for a ratio: one that is held longer would expire.
+/// The part of the longest wait for which a ratio may hold a request: a request that is held for all of it would expire.
 const HELD_OF_WAIT: f64 = 0.5;
 
 /// The order in which the loops of the plants are stepped, so that a plant knows in the same period what is passed down to it.

@@ -5,8 +5,8 @@
 //! Plants, sites and classes are known by name. Those that stay keep their numbers, counters, rates, costs, bias and heavy
 //! clients. m stays between the same two levels, by name, and a level that stays at its plant keeps its cost. A class, site or
 //! plant that is no longer promised keeps its number and its counters until the process ends, so that its last requests are
-//! accounted for; if it is promised again, it has both again. Requests under way are not touched. What follows ranks, deadlines
-//! and contracts is given up, or used again, once no request waits or is served in it (`growth.rs` tests it).
+//! accounted for; if it is promised again, it has both again. Requests under way are not touched. A table's entry for a rank,
+//! deadline or contract is given up, or used again, once no request of it waits or is served (`growth.rs` tests it).
 //!
 //! - `classes`: what was learned of classes
 //! - `loops`: the loops

@@ -25,7 +25,7 @@ use alloc::{sync::Arc, vec::Vec};
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 impl Engine {
-    /// The next generation for all lanes.
+    /// Publishes the next generation to all lanes.
     pub(super) fn publish(&mut self) {
         let before = self.published();
         let promises = &self.registry.promises;
@@ -104,7 +104,7 @@ impl Engine {
     /// The token buckets of a site's contract; an unchanged contract keeps its buckets.
     fn contract(&self, site: usize, before: &PublishedState) -> Option<Arc<TokenBucket>> {
         let guarantee = self.registry.promises.sites[site].guarantee?;
-        // A class that is new has none.
+        // A new class has no contract before.
         let own = self.registry.sites[site].classes.iter();
         let mut known = own.filter_map(|class| before.classes.get(usize::from(*class))?.contract.as_ref());
         let known = known.find(|contract| *contract.guarantee() == guarantee);
