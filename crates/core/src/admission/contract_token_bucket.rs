@@ -14,30 +14,29 @@
 //! the guarantee of full quality as a whole, and gets what U* carries, most of it degraded before any request is rejected.
 //! Here the lead of such a site stays at its limit, and no request conforms until the rate has fallen.
 //!
-//! Chance must not break a contract that is used exactly. The lead of Poisson arrivals at R_max is a random walk without
-//! drift, which would be beyond any depth half of the time. So the pace is faster than promised by a small *slack* e. The
-//! walk then has the drift -e and a stationary distribution that is exponential in heavy traffic: it lies beyond a depth of
-//! B units with probability `exp(-2 e B / q)`, where `q = E S^2 / E S` is the size of a step, as a unit of load meets it:
-//! 1 for requests; for bytes the mean size of a response if all have one size, and many times that where a few large
-//! responses carry much of the bytes (Kingman's approximation: variance over twice the drift). For a probability of
-//! [`CHANCE`], `e = -ln(CHANCE) q / 2 B`. Where the burst that was promised is so short that this e would be more than
-//! [`MOST_SLACK`], that is e, and the depth follows: 85 requests, and 85 q bytes, q being learned from the responses. A
-//! depth that is several of the largest responses is not generous: a shorter measurement could not distinguish a contract
-//! that is used exactly from one that is exceeded. It is right where large responses come again and again. A single one
-//! that is larger than all others together counts as no more than they do, so that one download in a thousand pages at most
-//! doubles q. What a site takes inside the slack still counts against its U*, so the slack only changes which requests are
-//! degraded.
+//! Chance must not break a contract that is used exactly. The lead of Poisson arrivals at R_max is a random walk without drift,
+//! which would be beyond any depth half of the time. So the pace is faster than promised by a small *slack* e. The walk then
+//! has the drift -e and a stationary distribution that is exponential in heavy traffic: it lies beyond a depth of B units with
+//! probability `exp(-2 e B / q)`, where `q = E S^2 / E S` is the size of a step, as a unit of load meets it: 1 for requests;
+//! for bytes the mean size of a response if all have one size, and many times that where a few large responses carry much of
+//! the bytes (Kingman's approximation: variance over twice the drift). For a probability of [`CHANCE`], `e = -ln(CHANCE) q / 2
+//! B`. If the promised burst is so short that this e would exceed [`MOST_SLACK`], e is that, and the depth follows: 85
+//! requests, and 85 q bytes, q being learned from the responses. A depth of several of the largest responses is not generous: a
+//! shorter measurement could not distinguish a contract that is used exactly from one that is exceeded. It is right where large
+//! responses recur. A single response that is larger than all before it together counts as no more than they do, so that one
+//! download in a thousand pages at most doubles q. What a site takes inside the slack still counts against its U*, so the slack
+//! only changes which requests are degraded.
 //!
-//! Requests that come many at once, as those of a page, are larger steps than the 1 by which e is made. Then a promised rate
-//! that has room does what e would: a tenth of it, and a burst of twenty pages (docs/decisions, 6).
+//! Requests that come many at once, as those of a page, are larger steps than the 1 for which e is chosen. Then the promise
+//! needs room instead: a rate a tenth above what comes, and a burst of twenty pages (docs/decisions, 6).
 //!
-//! A deep bucket would let a burst at a slow contract take its server for a minute. So where it is deeper than the burst that
-//! was promised, a second one beside it has that burst, at twice the rate: Poisson arrivals at R_max are eight ahead of that
-//! less often than [`CHANCE`], with a probability of 3e-5 (the wait of M/D/1 at a load of 1/2, since a slack of 1 is too large
-//! for the formula above).
+//! A deep bucket would let a burst at a slow contract take its server for a minute. So if a bucket is deeper than the promised
+//! burst, a second one beside it has that burst as its depth, at twice the rate: Poisson arrivals at R_max are eight ahead of
+//! twice the rate less often than [`CHANCE`], with a probability of 3e-5 (the wait of M/D/1 at a load of 1/2, since a slack of
+//! 1 is too large for the formula above).
 //!
 //! Where the contracts of a plant cannot all be carried, a site that would take more than its part is *held*: none of its
-//! requests conforms until they can be (`control/allocation/contracts.rs`).
+//! requests conforms until all can be carried (`control/allocation/contracts.rs`).
 //!
 //! Bytes are counted at their delivery, where no clock is read. So `sent` only adds, and the next arrival limits the lead
 //! from both sides. A degraded response counts with the bytes that its request asked for, which are those of full quality. If
@@ -76,7 +75,7 @@ pub(crate) struct TokenBucket {
 #[repr(C)]
 pub(crate) struct ContractWords {
     requests: GcraBucket,
-    /// What bounds a burst, where chance makes `requests` too deep for that.
+    /// The bucket that bounds a burst, where chance makes `requests` too deep to bound it.
     burst: GcraBucket,
     /// Used where a bandwidth was promised.
     bytes: GcraBucket,
@@ -266,8 +265,8 @@ mod tests {
         }
     }
 
-    /// The share of pages' requests that conforms to 100/s with a burst of so many pages: pages come by Poisson's law, each
-    /// with so many requests at once, together a part of the rate.
+    /// The share of pages' requests that conforms to 100/s with a burst of `burst` pages: pages come by Poisson's law, each
+    /// with `requests` requests at once, at `part` of the rate.
     fn conforming_pages((requests, burst): (u64, f64), part: f64) -> f64 {
         let burst = crate::time::Duration::from_secs_f64(burst * requests as f64 / 100.0);
         let bucket = TokenBucket::new(Shared::default(), &Guarantee { burst, ..Guarantee::new(100.0, 1e9) });
@@ -400,7 +399,7 @@ mod tests {
 
     #[test]
     fn a_minute_above_a_contract_brings_no_more_of_it_in_ten() {
-        // The last one's mean over ten minutes is not that of its contract, by chance alone.
+        // The last law is left out: its mean over ten minutes is not that of its contract, by chance alone.
         for (name, sizes) in &SIZES[..4] {
             let minute = |t| if (240.0..300.0).contains(&t) { 1.1 } else { 1.0 };
             let got =

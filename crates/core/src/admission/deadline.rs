@@ -19,13 +19,13 @@
 //! The work of the request is reserved first, so that of two requests on two threads at least one sees the other. The wait
 //! follows from the work ahead of it (`unfinished_work.rs`, `expected_wait.rs`). Its own time is a quantile of what was learned
 //! of its type (`control/deadline/service_allowance.rs`): the x with F(x) = p F(D), where p is the promised part and F(D) the
-//! chance that it is done within its deadline if it need not wait. A request is refused for that chance itself only if it is
-//! small, since refusing a request that might have been in time is no better than being late with it. One of its type is let in
-//! now and then, to learn whether that is still so (`control/deadline/learned_type.rs`). Another rule may take the place of
-//! this comparison (`rule.rs`).
+//! chance that it is done within its deadline if it need not wait. A request is refused because of F(D) alone only if F(D) is
+//! small, since refusing a request that might have been in time is no better than being late with it. A request of such a type
+//! is admitted now and then, to learn whether F(D) is still small (`control/deadline/learned_type.rs`). Another rule may take
+//! the place of this comparison (`rule.rs`).
 //!
 //! Within a priority the earlier deadline goes first, so that a request passes some that were admitted before it with a longer
-//! deadline. It is refused too if one of these would be late behind it: the test is made for each deadline that its work is
+//! deadline. If one of those would be late behind it, it is refused too: the test is made for each deadline that its work is
 //! before (the processor demand criterion).
 //!
 //! A request that would be late at its level is tried at the lighter levels that its plant has, and refused only if it would be
@@ -48,10 +48,11 @@ use libm::sqrt;
 
 /// The relative error of a wait that comes from errors of the estimates.
 const WAIT_ERROR: f64 = 0.055;
-/// The part of the workers up to which a request that is probably late takes one that is idle: below it few requests wait.
+/// While less than this part of the workers is used, and few requests wait, a request that is probably late may take an idle
+/// one.
 const PROBES_BELOW: f64 = 0.7;
-/// The part of the workers for a request that is as likely to be in time as not. On a server with less to spare it would take
-/// the place of others that are in time.
+/// The same for a request that is in time more often than late. On a server with less to spare it would take the place of
+/// others that are in time.
 const EVEN_BELOW: f64 = 0.9;
 /// The part of a deadline that a request may wait where short waits are preferred.
 const SHORT_WAIT: f64 = 0.2;
@@ -62,7 +63,7 @@ pub(crate) struct Candidate {
     pub(crate) arrived: Instant,
     pub(crate) key: SlotKey,
     pub(crate) features: CostFeatures,
-    /// The level at which it would be served, and the lowest of the plant's at which it may be instead of being refused.
+    /// The level at which it would be served, and the plant's lowest at which it may be served, not refused.
     pub(crate) level: u8,
     pub(crate) lowest: u8,
     /// The request is not controlled: its work is reserved, and it is never refused.
@@ -106,8 +107,8 @@ pub(crate) fn admit(
     }
 }
 
-/// Whether a request whose work is reserved is admitted at its level: because it will be done in time, or because it is tried
-/// all the same, so that more is known.
+/// Whether a request whose work is reserved is admitted at its level: because it will be done in time, or because it is
+/// admitted on trial, to learn how long such requests take.
 fn admit_at_level(
     (unfinished, workers): (&UnfinishedWork, Workers),
     (estimates, terms): (&Estimates, &DeadlineTerms),
@@ -123,7 +124,7 @@ fn admit_at_level(
         return Ok(());
     }
     if retry_after.is_none() {
-        // Where a lighter level is left, nobody is locked out of an idle server.
+        // While a lighter level is left to try, the idle server is not closed to the request.
         let to_spare =
             level <= lowest && workers.idle && unfinished.used_below(PROBES_BELOW, &workers) >= 1.0;
         if estimates.is_invited(features, level, to_spare) {
@@ -134,13 +135,13 @@ fn admit_at_level(
     Err(WouldBeLate { retry_after })
 }
 
-/// Counts the work of a request that is refused at all levels: from that follows how much room is kept, and whom to try.
+/// Counts the work of a request that is refused at all levels: by it the loops keep room and admit on trial.
 fn count_refused(unfinished: &UnfinishedWork, (work, own): (&Work, OwnTime), late: &WouldBeLate) {
     let mean_us = work.cost.mean_us.into();
     if late.retry_after.is_some() {
         unfinished.lateness(work).refuse(mean_us);
     } else if own.alone != Alone::Likely {
-        // Where it might be in time alone, it is the rule that has no room for it.
+        // If the request is likely to be in time alone, the rule had no room for it, and it still counts as requested.
         unfinished.rule.refuse_too_long(work.slot.into(), mean_us);
     }
     unfinished.headroom(work).refuse(mean_us);
@@ -184,7 +185,7 @@ fn will_be_in_time(
     let most_us = most_us(deadline_us, workers.all);
     let promised = AcceptedLateness::promised(terms);
     let accepted = unfinished.lateness(work).accepted(promised);
-    // Where lower ranks are in the way, less of a margin is asked for, and less room is kept.
+    // If more lateness is accepted because lower ranks are in the way, the margin and the kept room shrink.
     let eased = accepted.deviations.max(0.0) / promised.deviations.max(f64::MIN_POSITIVE);
     let part = if accepted.chance > promised.chance { eased.min(1.0) } else { 1.0 };
     let kept = unfinished.headroom(work).kept(costliest, most_us);

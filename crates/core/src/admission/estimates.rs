@@ -24,14 +24,14 @@ pub(crate) struct Estimates {
     came: Vec<AtomicBool>,
     /// By index of the promise.
     costliest: Vec<Costliest>,
-    /// The longest deadline that the site's requests stand beside (us): a longer time counts as that, because a request
-    /// delays no other by more than one worker for as long as that other can wait.
+    /// The longest deadline beside which the site's requests stand (us). A longer service time counts as that, because a
+    /// request delays another by no more than one worker for as long as the other can wait.
     longest_us: AtomicU64,
-    /// The sums of the costs that the server reported and of what the same requests took (us), and how many times as much the
-    /// latter is (f32 bits); 0 until it is known.
+    /// The sums of the costs that the server reported and of what the same requests took (us), and the ratio of the latter to
+    /// the former (f32 bits); 0 until it is known.
     reported: [AtomicU64; 2],
     per_reported: AtomicU32,
-    /// Where types are found: what they are found by.
+    /// The shapes of requests, by which types are found, if the site finds types.
     shapes: Option<Arc<ShapeTable>>,
 }
 
@@ -54,7 +54,7 @@ pub(crate) struct TypeEstimate {
     pub(crate) has_lighter: bool,
     /// Requests that were refused because they take too long even alone.
     too_long: AtomicU32,
-    /// How many requests that take too long are to be admitted all the same: at any rate, or if their work delays no other.
+    /// How many requests that take too long are admitted on trial: unconditionally, and only while a worker idles.
     invited: AtomicU32,
     invited_if_idle: AtomicU32,
 }
@@ -89,14 +89,14 @@ impl Cost {
 
 /// The coefficient of variation of a service time of known size (AC 2).
 const SIZED_VARIES: f64 = 0.1;
-/// The part of its time that the blocks of a body need: four deviations more than their mean.
+/// What the blocks of a body need, as a multiple of their mean time: the mean and four deviations.
 const SIZED_NEEDS: f64 = 1.0 + 4.0 * SIZED_VARIES;
 
 /// The estimates of announced costs are in millionths of the announcement.
 const ANNOUNCED: u64 = 1_000_000;
 
 impl Estimates {
-    /// Estimates for this number of types, levels, and promises; `one_plant`: it serves all levels.
+    /// Estimates for this number of types, levels, and promises; `one_plant`: one plant serves all levels.
     pub(crate) fn new(
         types: usize,
         (levels, one_plant): (usize, bool),
@@ -247,8 +247,8 @@ impl Estimates {
         self.row(features, level).stretch.load(Ordering::Relaxed)
     }
 
-    /// What a request took by the cost that the server reported, whose unit is the server's own: as a part of what all of
-    /// them took.
+    /// The time that a request took by the cost that the server reported in a unit of its own: the cost times the ratio of what
+    /// all requests took to what was reported of them.
     pub(crate) fn of_reported(&self, cost_ns: u64, took_ns: u64) -> u64 {
         for (sum, ns) in self.reported.iter().zip([cost_ns, took_ns]) {
             sum.fetch_add(ns / 1000, Ordering::Relaxed);
@@ -262,13 +262,13 @@ impl Estimates {
         self.reported.each_ref().map(|sum| sum.swap(0, Ordering::Relaxed) as f64)
     }
 
-    /// Sets how many times what was reported requests take.
+    /// Sets the ratio of what requests take to what was reported of them.
     pub(crate) fn set_per_reported(&self, times: f64) {
         self.per_reported.store((times as f32).to_bits(), Ordering::Relaxed);
     }
 
     /// Adds the time that a request took of a worker, from which the mean is learned, and the time of its own: how long it was
-    /// in service beyond the expected wait in the server. These are the same, but where more are in service than there are
+    /// in service beyond the expected wait in the server. The two differ only while more requests are in service than there are
     /// workers.
     pub(crate) fn note(&self, features: CostFeatures, level: u8, (took_ns, own_ns): (u64, u64)) {
         let row = self.row(features, level);
@@ -293,8 +293,8 @@ impl Estimates {
         self.row(features, level).too_long.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Whether a request that takes too long is admitted, to see whether such requests still do: true once for each
-    /// invitation, and for an invitation for idle servers only on those.
+    /// Whether a request that takes too long is admitted, to see whether such requests still do: true once for each invitation.
+    /// An invitation for idle servers counts only if `idle`.
     pub(crate) fn is_invited(&self, features: CostFeatures, level: u8, idle: bool) -> bool {
         let row = self.row(features, level);
         let take = |invited: &AtomicU32| {
@@ -380,7 +380,7 @@ impl TypeEstimate {
         self.invited.store(1, Ordering::Relaxed);
     }
 
-    /// Admits this number of such requests, each only if a worker would still be idle.
+    /// Admits this number of requests that take too long, each only if a worker would still be idle.
     pub(crate) fn invite_if_idle(&self, requests: u32) {
         self.invited_if_idle.store(requests, Ordering::Relaxed);
     }

@@ -32,7 +32,7 @@ pub(super) struct Wait {
     /// central moment.
     pub(super) ahead: f64,
     pub(super) variance: f64,
-    /// As for sums of gamma variables; for one of mean m and variance v it is 2 v^2 / m.
+    /// The third central moment is that of a sum of gamma variables: 2 v^2 / m for one of mean m and variance v.
     pub(super) third: f64,
     /// The part of the workers that higher ranks leave, its standard error, and the variance of the work that they
     /// bring, per time.
@@ -51,9 +51,9 @@ pub(super) struct Wait {
 /// What requests of the same priority with shorter deadlines go on to bring before a request.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct SamePriority {
-    /// The part of the workers.
+    /// The part of the workers that these requests take.
     part: f64,
-    /// The time (us) until which, and that time by the part.
+    /// The time (us) until which these requests come first, and that time multiplied by the part.
     until: f64,
     brings: f64,
     /// As [`Wait::noise_us`].
@@ -61,7 +61,7 @@ pub(super) struct SamePriority {
 }
 
 impl SamePriority {
-    /// Adds a rank that takes this part for so long.
+    /// Adds a rank that takes this part of the workers until `until`.
     pub(super) fn add(&mut self, part: f64, noise_us: f64, until: f64) {
         self.part += part;
         self.brings += part * until;
@@ -139,19 +139,19 @@ pub(super) struct Free {
 /// The time after which the first of s workers is free, when they first finish their residual work, together `serving`, and
 /// then the work `ahead`, whose requests have the mean residual life `life` when one looks at them in service.
 ///
-/// With one worker it is the sum of both. With many workers some are free sooner. A worker with the mean residual time r is
-/// free at t with the chance `1 - exp(-t / r)`. Until then it has done nothing of the work ahead; from then on it does, and
-/// it is in the middle of a request: one is started before the other ends. So what has been *started* of the work
-/// ahead, w for each worker, is
+/// With one worker that time is `serving` plus `ahead`. With many workers some are free sooner. A worker with the mean residual
+/// time r is free at t with the chance `1 - exp(-t / r)`. Until then it has done nothing of the work ahead. From then on it
+/// does that work, and is always in the middle of a request. So what has been *started* of the work ahead, w for each worker,
+/// is
 ///
 /// ```text
 /// t - (r - life) (1 - exp(-t / r)) = w
 /// ```
 ///
-/// For small pieces (life = 0) this is the work of those that are free; where waiting requests are like those in service
-/// (life = r), t = w: departures go on at their rate. Between one and many workers the time is interpolated. AC's bound, the
-/// sum of both over s, is much too large when a few long requests are in service: requests of a higher class would be
-/// refused for a wait that they never have.
+/// For small pieces (life = 0) this is the work that the free workers have done; where waiting requests are like those in
+/// service (life = r), t = w: departures go on at their rate. Between one and many workers the time is interpolated. AC's
+/// bound, the sum of both over s, is much too large when a few long requests are in service: requests of a higher class would
+/// be refused for a wait that they never have.
 pub(super) fn until_free(ahead: f64, serving: f64, life: f64, s: f64) -> Free {
     let (w, r) = (ahead / s, serving / s);
     let many = if r > 0.0 { r * started_after(w / r, (life / r).min(1.0)) } else { w };

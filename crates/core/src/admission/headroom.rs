@@ -28,7 +28,7 @@ pub(super) struct Costliest {
     announced: [Longest; 2],
 }
 
-/// The longest of some times, of the last minute or two: one that fades would let cheap requests fill what it gives up.
+/// The longest time of the last minute or two. If it faded, cheap requests would fill the room that it gives up.
 #[derive(Default)]
 struct Longest {
     now: AtomicU32,
@@ -47,8 +47,8 @@ pub(crate) struct Needs {
 /// trace of a language model one worker then serves 0.85 of its capacity, and the largest requests are admitted half as
 /// often as all requests are; with a longer queue the figures are 0.90 and a third.
 const LEAST_QUEUE: f64 = 0.5;
-/// The part of a rank's work that is refused from which on the headroom is kept in full. Costly requests are refused first,
-/// so it is several times the part of the requests.
+/// The part of a rank's work that is refused from which on the headroom is kept in full. Costly requests are refused first, so
+/// the refused part of the work is several times that of the requests.
 const REFUSED: f64 = 0.4;
 
 impl Longest {
@@ -86,7 +86,7 @@ impl Costliest {
         margin.note(needs.margin);
     }
 
-    /// Sets what the types that came of late need, of all sites of the priority.
+    /// Sets what the types that came recently need, at all sites of the priority.
     pub(super) fn set(&self, needs: Needs) {
         self.mean_us.store(needs.mean as u32, Ordering::Relaxed);
         self.margin_us.store(needs.margin as u32, Ordering::Relaxed);
@@ -136,7 +136,7 @@ impl Headroom {
         self.refused_us.load(Ordering::Relaxed)
     }
 
-    /// Sets the part of the work that is refused of late.
+    /// Sets the part of the recent work that was refused.
     pub(crate) fn follow(&self, refused: f64) {
         self.part.store(((refused / REFUSED).min(1.0) * 1e6) as u32, Ordering::Relaxed);
     }

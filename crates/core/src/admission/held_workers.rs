@@ -1,19 +1,18 @@
 //! The workers that requests hold for longer than a request with some deadline can wait.
 //!
 //! Some requests are known to take long when they start. Others show it by their age only: of a type whose requests take 20 ms,
-//! and one in a hundred of them five seconds, most requests in service are long ones, though the mean says nothing of
-//! them. So requests in service are counted by the time of their start. The ones that have been in service for
-//! [`OLD`] of the deadline are *old*. What is left of an old request is learned from those that ended; if that is at
-//! least a deadline, an old request holds its worker as a long one does. Until one has ended, the first is taken for such a
-//! request, and the others only once there have been old ones for a whole deadline: where a server stands still for a moment,
-//! all that it has become old at once.
+//! and one in a hundred of them five seconds, most requests in service are long ones, though the mean says nothing of them. So
+//! requests in service are counted by the time of their start. The ones that have been in service for [`OLD`] of the deadline
+//! are *old*. What is left of an old request is learned from those that ended; if that is at least a deadline, an old request
+//! holds its worker as a long one does. Until an old request has ended, the first one counts as long, and the others only once
+//! there have been old ones for a whole deadline: if a server stands still for a moment, all its requests become old at once.
 //!
-//! A request that waits may find all workers held by those before it. So how many of them hold a worker is learned too,
-//! for each unit of work with a deadline.
+//! A waiting request may find all workers held by requests before it. So the number of requests that will hold a worker is
+//! learned too, for each unit of work with a deadline.
 //!
-//! A request counts at its start for each deadline that is promised then, and at its end for those of them that still are. The
-//! deadlines of a plant are numbered in the order in which they were promised, and a request keeps how many there were. So a
-//! reload may take away a deadline at any time, whatever is in service.
+//! A request counts at its start for each deadline that is promised then, and at its end for each of these deadlines that still
+//! is. The deadlines of a plant are numbered in the order in which they were promised, and a request keeps how many there were.
+//! So a reload may take away a deadline at any time, whatever is in service.
 //!
 //! The counts are in a ring of words by start time, each with the number of its part of time. A word that is used again
 //! gives what it held to the count of old requests, so no timer is needed, and a request that ends knows by its start where
@@ -37,14 +36,14 @@ use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 pub(crate) struct HeldByDeadline {
     /// In the order of their numbers.
     by_deadline: Vec<Arc<HeldWorkers>>,
-    /// How many there ever were.
+    /// How many deadlines were ever promised.
     ever: u32,
 }
 
 /// The requests in service at a plant, as requests with one relative deadline see them.
 pub(crate) struct HeldWorkers {
     pub(crate) deadline_ns: u64,
-    /// How many deadlines were promised before it. None of them has the same number, whatever was promised in between.
+    /// How many deadlines were promised before this one. The number is unique, whatever is promised and withdrawn.
     pub(crate) number: u32,
     /// The length of a part of time, and the age at which a request is old.
     width_ns: u64,
@@ -54,17 +53,17 @@ pub(crate) struct HeldWorkers {
     long: AtomicU32,
     long_work: ResidualWork,
     long_whole: ResidualWork,
-    /// The others by their start: the number of a part of time above, the count below.
+    /// The other requests by their start: in each word the number of a part of time above, and their count below.
     by_start: [AtomicU64; PARTS],
-    /// Those that started before the ring.
+    /// The requests that started before the parts of the ring.
     old: AtomicU32,
     /// What old requests took beyond [`OLD`] of the deadline until they ended (us), and its square.
     beyond: Sum,
-    /// The same (us) of those that have a deadline themselves.
+    /// The time beyond (us) of those old requests that have a deadline themselves.
     beyond_due: AtomicU64,
     /// The mean residual life of an old request (us). 0: it is not known.
     life_us: AtomicU32,
-    /// How many requests become old for each microsecond of work that starts (f32 bits), of those that have a deadline.
+    /// How many requests with a deadline become old for each microsecond of work that starts (f32 bits).
     per_work: AtomicU32,
 }
 
@@ -73,23 +72,23 @@ pub(crate) struct HeldWorkers {
 pub(super) struct Holding {
     /// The workers that long and old requests hold.
     pub(super) workers: u32,
-    /// The residual work of those that are known to be long (us), and its variance, as the plant counts it, and with their
-    /// whole times.
+    /// The residual work (us) of the requests that are known to be long, and its variance: as the plant counts it; and with
+    /// their whole times.
     pub(super) counted: (f64, f64),
     pub(super) known: (f64, f64),
-    /// The old ones among the others, and all of the others.
+    /// The old requests among those that are not known to be long, and the number of all those.
     pub(super) old: u32,
     pub(super) others: u32,
-    /// What is left of an old one (us).
+    /// The mean residual life of an old request (us).
     pub(super) life_us: f64,
-    /// How many requests that will hold their workers are in each microsecond of work.
+    /// The number of requests that will hold their workers in each microsecond of work.
     pub(super) per_work: f64,
 }
 
 /// Workers, and the residual work at them (us) with its variance.
 type Serving = (f64, (f64, f64));
 
-/// The workers that one waits for, when the first of them is free, and the variance of the residual work at them.
+/// The workers that a request waits for, when the first of them is free, and the variance of the residual work at them.
 pub(super) struct FreeWorkers {
     pub(super) free: Free,
     pub(super) workers: f64,
@@ -99,7 +98,7 @@ pub(super) struct FreeWorkers {
 const PARTS: usize = 8;
 /// The part of a deadline after which a request in service is old.
 const OLD: f64 = 0.25;
-/// The longest time beyond it that counts (us), so that squares do not wrap.
+/// The longest time beyond that age that counts (us), so that squares do not wrap.
 const MOST_BEYOND_US: u64 = 1 << 30;
 
 impl HeldByDeadline {
@@ -128,9 +127,9 @@ impl HeldByDeadline {
         self.by_deadline.iter().for_each(|held| held.start(now, work));
     }
 
-    /// Counts its end; `due`: it has a deadline.
+    /// Counts the end of a request; `due`: the request has a deadline.
     pub(super) fn finish(&self, started: Instant, work: &Work, (took_us, due): (u64, bool)) {
-        // A thread may see promises that are older or newer than those at the start, by far fewer than these bits distinguish.
+        // This thread's promises may be older or newer than those at the start, by fewer deadlines than the bits distinguish.
         let newer = (self.ever as u16).wrapping_sub(work.deadlines_before).cast_signed();
         let before = self.ever.wrapping_add_signed(-i32::from(newer));
         let counted = self.by_deadline.iter().take_while(|held| held.number < before);
@@ -177,7 +176,7 @@ impl HeldWorkers {
             if known == part {
                 return Some(word + 1);
             }
-            // A thread that was held up is older than the ring.
+            // If the thread was held up, its part of time may be older than the ring.
             let is_late = known.wrapping_sub(part) < u32::MAX / 2 && count > 0;
             gone = if is_late { 1 } else { count };
             (!is_late).then_some(u64::from(part) << 32 | 1)
@@ -244,7 +243,7 @@ impl HeldWorkers {
         (old, young)
     }
 
-    /// Whether a request counts in it.
+    /// Whether any request is counted here.
     #[cfg(all(test, not(loom)))]
     pub(super) fn is_used(&self) -> bool {
         let young = self.by_start.iter().map(|word| parts(word.load(Relaxed)).1 as i32);
@@ -261,7 +260,7 @@ impl HeldWorkers {
         self.beyond.get()
     }
 
-    /// The same of those that have a deadline.
+    /// The time beyond (us) of all old requests that had a deadline.
     pub(crate) fn beyond_due(&self) -> u64 {
         self.beyond_due.load(Relaxed)
     }
@@ -279,9 +278,9 @@ impl HeldWorkers {
 
 impl Holding {
     /// When a worker is free for a request with this deadline, behind work (us) whose requests have the mean residual life
-    /// `life`. It is one of those that no request holds, or one of all, whichever is free sooner: where seven of eight
-    /// workers are held by requests of a whole deadline on average, one of these ends long before the eighth has done what is
-    /// ahead.
+    /// `life`. It is one of the workers that no request holds, or one of all workers, whichever is free sooner: if requests of
+    /// a whole deadline on average hold seven of eight workers, one of the seven ends long before the eighth worker has done
+    /// the work ahead.
     pub(super) fn until_free(&self, workers: &Workers, ahead: f64, life: f64) -> FreeWorkers {
         let until = |(workers, (serving, serving_variance)): Serving| FreeWorkers {
             free: until_free(ahead, serving, life, workers),
@@ -295,7 +294,7 @@ impl Holding {
         }
     }
 
-    /// The workers that no long or old request holds, if there are both, and what they serve.
+    /// The workers that no long or old request holds, if some are held and some are not, and what they serve.
     fn unheld_workers(&self, workers: &Workers) -> Option<Serving> {
         let all = workers.all.max(1);
         (0 < self.workers && self.workers < all).then(|| (f64::from(all - self.workers), self.young(workers)))
@@ -313,14 +312,14 @@ impl Holding {
         (all, (left + held, variance + varies))
     }
 
-    /// What is left of the requests that hold no worker: of the young ones, what the types take on average.
+    /// The residual work of the young requests, which hold no worker: what their types take on average.
     fn young(&self, workers: &Workers) -> (f64, f64) {
         let young = (1.0 - f64::from(self.old) / f64::from(self.others.max(1))).max(0.0);
         let left = young * (workers.left.0 - self.counted.0).max(0.0);
         (left, young * (workers.left.1 - self.counted.1).max(0.0))
     }
 
-    /// The work that waits in the server (us), and its variance. What is known to be long has a worker.
+    /// The work that waits in the server (us), and its variance. A request that is known to be long has a worker.
     pub(super) fn queued(&self, workers: &Workers) -> (f64, f64) {
         let all = workers.left.0 + workers.queued.0;
         let others = (1.0 - self.counted.0 / all.max(1.0)).max(0.0);

@@ -1,4 +1,4 @@
-//! What becomes late of the requests of one rank, and which chance of it admission accepts beyond what was promised.
+//! How much work of one rank is late, and which chance of being late admission accepts beyond the promised one.
 
 use crate::request::work::DeadlineTerms;
 use core::sync::atomic::{AtomicU8, AtomicU64, Ordering};
@@ -37,7 +37,7 @@ pub(crate) enum Invited {
     None,
     /// Requests that would wait for too long.
     Waiting,
-    /// Requests that would take too long even alone, too.
+    /// Those, and requests that would take too long even alone.
     Any,
 }
 
@@ -62,7 +62,7 @@ impl Lateness {
         self.late_us.load(Ordering::Relaxed)
     }
 
-    /// What is accepted, where that is more than `promised`.
+    /// The accepted chance if it is greater than that of `promised`, else `promised`.
     #[inline]
     pub(crate) fn accepted(&self, promised: AcceptedLateness) -> AcceptedLateness {
         let word = self.accepted.load(Ordering::Relaxed);

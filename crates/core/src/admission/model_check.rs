@@ -34,13 +34,13 @@ fn request(held: &HeldWorkers, ms: u64) {
     held.finish(at(ms), &work(), (100, true));
 }
 
-/// How many are in service, as a thread sees it that admits another.
+/// How many requests are in service, as a thread sees it that admits another.
 fn counted(held: &HeldWorkers) -> u32 {
     let holding = held.holding(Some(at(9)));
     holding.others.max(holding.workers)
 }
 
-/// A request ends as another one takes over the word of its part of time. Nobody sees more of them than there are.
+/// A request ends as another one takes over the word of its part of time. No thread sees more requests than there are.
 #[test]
 fn a_request_whose_part_of_time_is_over_as_it_ends_is_counted_once() {
     loom::model(|| {
@@ -58,8 +58,8 @@ fn a_request_whose_part_of_time_is_over_as_it_ends_is_counted_once() {
     });
 }
 
-/// A thread that was held up starts a request in an earlier part of time than the other one, in either order: both are counted
-/// while they stay, and none afterwards.
+/// A thread that was held up starts a request in an earlier part of time than the other thread, in either order: both are
+/// counted while they stay, and none afterwards.
 #[test]
 fn a_request_that_stays_is_counted_whoever_takes_its_word() {
     loom::model(|| {

@@ -1,8 +1,8 @@
 //! What other sites with a contract take before a request, where sites take turns (`scheduling/site_shares.rs`).
 //!
-//! A site that waits has its share of the starts, whatever others have waiting. So until the request starts, for each request
-//! of its own site that starts with or before it, another site starts `R_j / R_i` requests: what waits of it, and what it goes
-//! on to bring, count up to that.
+//! A site with waiting requests has its share of the starts, whatever waits at other sites. So until a request of site i
+//! starts, another site j starts `R_j / R_i` requests for each request of site i that starts with or before it. The work of
+//! site j that waits, and that it goes on to bring, counts up to that number.
 
 use crate::admission::expected_wait::SamePriority;
 use crate::admission::unfinished_work::SlotOf;
@@ -25,7 +25,7 @@ pub(super) struct Ahead {
     /// The sum of the work, and its variance.
     pub(super) work_us: f64,
     pub(super) variance: f64,
-    /// The work by the life of its requests in service.
+    /// The sum of the work times the life of its requests in service.
     pub(super) lives: f64,
     pub(super) same: SamePriority,
 }
@@ -36,15 +36,15 @@ struct SiteWork {
     waiting: f64,
     variance: f64,
     lives: f64,
-    /// The part of the plant that it takes of late, and the variance of the work that it brings in a unit of time (us).
+    /// The part of the plant that it took recently, and the variance of the work that it brings in a unit of time (us).
     load: f64,
     noise_us: f64,
-    /// The mean of its requests (us).
+    /// The mean work of its requests (us).
     mean_us: f64,
 }
 
-/// The slots of each site that takes turns. A class with a delay has a quota instead. `promised`: by slot, whether it is of a
-/// contract as it is now.
+/// The slots of each site that takes turns. A class with a delay has a quota instead. `promised`: by slot, whether the present
+/// promises need it.
 pub(super) fn by_site(slots: &[SlotOf], promised: &[bool]) -> Vec<SiteSlots> {
     let mut all: Vec<SiteSlots> = Vec::new();
     for ((number, own), promised) in slots.iter().enumerate().zip(promised) {
@@ -81,7 +81,7 @@ impl SiteSlots {
 }
 
 impl Ahead {
-    /// Adds what other sites of the kind take before a request. `own_site`: the work of its site that starts with or before it.
+    /// Adds what other sites of the kind take before a request. `own_site`: its site's work that starts with or before it.
     pub(super) fn add_turns(
         &mut self,
         sites: &[SiteSlots],

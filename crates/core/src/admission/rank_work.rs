@@ -27,8 +27,8 @@ pub(crate) struct RankWork {
     pub(crate) lateness: Lateness,
     /// All work that was ever started (us), and, instead of the variance, its sum of squares.
     pub(super) started: Sum,
-    /// The part of the plant that this rank takes of late, in millionths, and the variance of the work that it brings in a
-    /// unit of time (us).
+    /// The part of the plant that this rank took recently, in millionths, and the variance of the work that it brings in a unit
+    /// of time (us).
     pub(super) load: AtomicU32,
     pub(super) load_noise_us: AtomicU32,
     /// The part of its work that is refused, in millionths.
@@ -39,11 +39,11 @@ pub(crate) struct RankWork {
     /// time (us).
     pub(super) taken: AtomicU32,
     pub(super) noise_us: AtomicU32,
-    /// The standard error of that part, in millionths.
+    /// The standard error of `taken`, in millionths.
     pub(super) unsure: AtomicU32,
     /// The mean residual life of this rank's requests in service (us): `E[S^2] / (2 E[S])`.
     pub(super) life_us: AtomicU32,
-    /// How many requests were ever started, and their mean of late (us); 0 until it is known.
+    /// How many requests were ever started, and the mean of recent ones (us); 0 until it is known.
     starts: AtomicU64,
     pub(super) mean_us: AtomicU32,
 }
@@ -59,7 +59,7 @@ pub(crate) struct HigherRanks {
     pub(crate) unsure: f64,
 }
 
-/// The part of a rank's work that is refused from which on it brings only what admission lets it.
+/// If at least this part of a rank's work is refused, the rank brings only what admission lets it bring.
 const BOUNDED: f64 = 0.2;
 /// At least this part of what a rank offers is taken to be admitted.
 const LEAST_ADMITTED: f64 = 0.02;
@@ -69,7 +69,7 @@ const LEAST_ADMITTED: f64 = 0.02;
 pub(crate) struct OwnLoad {
     pub(crate) part: f64,
     pub(crate) noise_us: f64,
-    /// What it leaves together with the ranks before it.
+    /// The part that this rank and those before it leave.
     pub(crate) unused: f64,
     /// The part of its work that is refused.
     pub(crate) refused: f64,
@@ -98,12 +98,12 @@ impl RankWork {
         [work, squares, self.starts.load(Ordering::Relaxed)]
     }
 
-    /// Whether requests of it are in service.
+    /// Whether requests of this rank are in service.
     pub(crate) fn is_served(&self) -> bool {
         self.in_service.load(Ordering::Relaxed) > 0
     }
 
-    /// Whether requests of it neither wait nor are in service.
+    /// Whether no request of this rank waits or is in service.
     pub(super) fn is_empty(&self) -> bool {
         !self.is_served() && self.waiting.get() == (0, 0)
     }
@@ -145,10 +145,10 @@ impl RankWork {
     }
 
     /// Adds the work that another rank of the same priority, with a shorter deadline, will still bring before requests of this
-    /// one. If it takes less of the plant than this rank, all of that work counts, as that of a higher priority would. The more
-    /// it takes, the shorter is the time for which its arrivals count, down to the difference of the two deadlines; and the
-    /// more of them are refused, the less they count. Its refused work counts as taken, up to what this rank takes: else a rank
-    /// with a longer deadline, which finds room first, would leave it nothing.
+    /// one. If the other rank takes less of the plant than this one, all of that work counts, as that of a higher priority
+    /// would. The more the other rank takes, the shorter is the time for which its arrivals count, down to the difference of
+    /// the two deadlines; and the more of them are refused, the less they count. Its refused work counts as taken, up to what
+    /// this rank takes: otherwise this rank, which has the longer deadline and finds room first, would leave the other nothing.
     pub(super) fn is_passed_by(&self, other: &SlotOf, rank: Rank, same: &mut SamePriority) {
         let sooner_us = rank.deadline_ns.saturating_sub(other.key.rank.deadline_ns) as f64 / 1e3;
         if sooner_us > 0.0 {

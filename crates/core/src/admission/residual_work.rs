@@ -53,8 +53,8 @@ impl ResidualWork {
         self.whole_us.fetch_sub(work.mean_and_variance().0, Ordering::Relaxed);
     }
 
-    /// The work (us) and its variance of the requests that workers serve, and of those beyond that wait in the server. Which
-    /// of them wait is not known, so those that are served are taken to be at the mean age. Without a clock all are.
+    /// The work (us) and its variance of the requests that workers serve, and of the others, which wait in the server. If some
+    /// wait, it is not known which, so the served ones are taken to be at the mean age. Without a clock all are.
     pub(crate) fn of(&self, now: Option<Instant>, (in_service, workers): (u32, u32)) -> [(f64, f64); 2] {
         if in_service <= workers {
             return [self.at(now), (0.0, 0.0)];

@@ -67,7 +67,7 @@ impl AdmissionRule {
         }
     }
 
-    /// A request whose work is reserved is refused because it takes too long even alone.
+    /// Notes that a request whose work is reserved is refused because it takes too long even alone.
     pub(crate) fn refuse_too_long(&self, slot: usize, work_us: u64) {
         if let AdmissionRule::Budget(rule) = self {
             rule.not_requested(slot, work_us);

@@ -5,7 +5,7 @@
 //! stream from its arrival, also while it waits.
 //!
 //! A tunnel, which is an upgraded connection or a stream of events, has a bound of its own. It holds no place unless the
-//! operator says so; then it streams.
+//! operator says so; then it counts as a stream.
 
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 

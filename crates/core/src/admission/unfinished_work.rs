@@ -8,12 +8,12 @@
 //! bring is in `RankWork::is_passed_by`.
 //!
 //! A class with a delay has a quota of the workers, which it is given before all ranks but higher priorities
-//! (`scheduling/queue.rs`): its requests are ahead of a request as far as the quota has room, and it takes what it uses of it.
+//! (`scheduling/queue.rs`): its requests are ahead of a request as far as the quota has room, and it takes the used part.
 //!
-//! A request in service that takes longer than a whole deadline holds its worker for as long as requests with that deadline
-//! can wait (`held_workers.rs`). For them there is one worker less, and its residual work is not in the sum: a download of
-//! ten seconds delays a page by no more than the worker that it holds. Where that says less of the wait, its worker counts
-//! and its whole residual time.
+//! A request in service that takes longer than a whole deadline holds its worker for as long as requests with that deadline can
+//! wait (`held_workers.rs`). For them there is one worker less, and its residual work is not in the sum: a download of ten
+//! seconds delays a page by no more than the worker that it holds. If the wait is shorter when its worker and its whole
+//! residual time are counted, they are.
 //!
 //! Every sum has a sum of variances beside it, because actual service times, not expected ones, keep a promise. The work
 //! of a request is reserved once, moves into service once, and is finished once. Its permit keeps the amounts that were
@@ -51,7 +51,7 @@ pub(crate) struct UnfinishedWork {
     /// Behind a pointer, so that a `PublishedPlant` stays small.
     held: Arc<HeldByDeadline>,
     residual: Arc<ResidualWork>,
-    /// The workers that no request uses, on average of late, in thousandths.
+    /// The recent mean number of workers that no request uses, in thousandths.
     unused: Arc<AtomicU32>,
     pub(super) rule: AdmissionRule,
 }
@@ -64,7 +64,7 @@ pub(crate) struct SlotOf {
     pub(super) pace_ns: u64,
     /// The index of its deadline among those for which workers are held; none without a deadline.
     held: Option<usize>,
-    /// Whether a shorter deadline is of the same priority.
+    /// Whether another slot of the same priority has a shorter deadline.
     is_overtaken: bool,
     pub(crate) slot: Arc<RankWork>,
 }
@@ -109,7 +109,7 @@ impl UnfinishedWork {
         self.rule.follow(control, slots, &ranks, Duration::from_nanos(shortest_ns));
     }
 
-    /// Gives each of these a slot of its own. Returns by slot whether one of them has it.
+    /// Gives each needed key a slot of its own. Returns by slot whether one of these keys has it.
     fn give_slots(&mut self, needed: Vec<NeededSlot>) -> Vec<bool> {
         let mut promised = alloc::vec![false; self.slots.len()];
         let mut missing: Vec<NeededSlot> = Vec::new();
@@ -168,7 +168,7 @@ impl UnfinishedWork {
         if let AdmissionRule::Budget(budget) = &self.rule { Some(budget) } else { None }
     }
 
-    /// By how many workers fewer than this part of them were used of late.
+    /// The number of workers by which the recent use was below this part of them.
     pub(super) fn used_below(&self, part: f64, workers: &Workers) -> f64 {
         f64::from(self.unused.load(Ordering::Relaxed)) * 1e-3 - (1.0 - part) * f64::from(workers.all)
     }
@@ -249,7 +249,7 @@ impl UnfinishedWork {
         self.rule.unreserve(work.slot.into(), work.tag, work.cost.mean_us.into());
     }
 
-    /// Gives back the work of a request that comes with other work instead.
+    /// Gives back the work of a request for which other work is reserved instead.
     pub(crate) fn take_back(&self, work: &Work) {
         self.rule.refuse_too_long(work.slot.into(), work.cost.mean_us.into());
         self.unreserve(work);
@@ -265,8 +265,8 @@ impl UnfinishedWork {
         &self.slot(work).lateness
     }
 
-    /// Whether a request whose work is reserved would be the only one of its rank, and one at a time is invited: `waits` if it
-    /// would wait for too long, and not take too long even alone. Another rule of admission than that by work invites none.
+    /// Whether one request of the rank at a time is invited, and this one, whose work is reserved, is the only one. `waits`: it
+    /// would wait for too long, not take too long even alone. Only admission by unfinished work invites.
     pub(super) fn is_invited(&self, work: &Work, waits: bool) -> bool {
         let own = self.slot(work);
         own.lateness.invites(waits)
@@ -315,7 +315,7 @@ impl UnfinishedWork {
         let own = &self.slots[usize::from(work.slot)];
         let (rank, all) = (own.key.rank, f64::from(workers.all.max(1)));
         let holding = own.holding(&self.held, workers.at);
-        // What waits in the server is before all ranks, and each of it has the life of one in service.
+        // Work that waits in the server is before all ranks. Its requests have the life of those in service.
         let (work_us, variance) = holding.queued(workers);
         let lives = work_us * workers.left.0 / all;
         let mut ahead = Ahead { work_us, variance, lives, ..Ahead::default() };

@@ -46,8 +46,8 @@ impl WaitingByAge {
         parts(now, width, from).map(part).sum()
     }
 
-    /// The least slack (us) of the requests that arrived in the last `within_ns` and wait: the time that is left to one, less
-    /// what waits of these before it, which `workers` share.
+    /// The least slack (us) of the requests that arrived in the last `within_ns` and wait: the time that is left to a request,
+    /// less the work of these that waits before it, which `workers` share.
     pub(super) fn least_slack(&self, now: Instant, deadline_ns: u64, within_ns: u64, workers: u32) -> f64 {
         let (now_ns, width) = (now.as_nanos(), width(deadline_ns));
         let from = now_ns.saturating_sub(within_ns);

@@ -8,10 +8,10 @@
 //! predicted work once a period (`periods.rs`). T is the shortest deadline that the plant has to keep, as AC's T is its
 //! bound of the response time.
 //!
-//! Used work belongs to a period: its word has the period's number ([`Tagged`]), so a request that is done, refused or
-//! gone in a later period corrects nothing there. An account belongs to a band of ranks, which is one priority. Work in
-//! service is ahead of every priority, since nothing is preempted. The simulator's comparator, which is the paper's own
-//! request path, charges it to the priority of its request instead.
+//! Used work belongs to a period: its word has the period's number ([`Tagged`]), so if a request is done, refused or gone in a
+//! later period, nothing is corrected. An account belongs to a band of ranks, which is one priority. Work in service is ahead
+//! of every priority, since nothing is preempted. The simulator's comparator, which is the paper's own request path, charges it
+//! to the priority of its request instead.
 //!
 //! Waiting requests are ordered by rank and deadline, as under admission by unfinished work, and a request that can no
 //! longer be in time is dropped as late. There is no second queue (docs/decisions/0009-deadlines.md).
@@ -33,7 +33,7 @@ pub(crate) struct Budget {
     account_of_slot: Vec<usize>,
     /// By band, the highest first.
     accounts: Vec<(u16, Arc<AccountWords>)>,
-    /// By account: the accounts that have a share together, the highest first. Without WFA each account is alone.
+    /// By account: the index of its party, the accounts that have one share together. Without WFA each account is a party.
     party_of_account: Vec<usize>,
     /// By party.
     shares: Vec<Share>,
@@ -98,7 +98,7 @@ impl Budget {
         self.period = period;
     }
 
-    /// A share belongs to a priority that classes have now, at sites with a contract and at those without together.
+    /// Gives each priority that classes have now its share, which sites with and without a contract have together.
     fn share_out(&mut self, promised: &[Rank], shares: &[Share]) {
         let mut priorities: Vec<u8> = promised.iter().filter_map(|rank| Rank::priority(rank.band)).collect();
         priorities.sort_unstable();
@@ -137,11 +137,11 @@ impl Budget {
         words.used.join(work_us)
     }
 
-    /// A request whose work is reserved takes too long even alone: it does not count as requested.
+    /// Takes a request whose work is reserved out of the requested work, because it takes too long even alone.
     pub(crate) fn not_requested(&self, slot: usize, work_us: u64) {
         let words = &self.accounts[self.account_of_slot[slot]].1;
         for (word, counted) in [(&words.requests, 1), (&words.requested_us, work_us)] {
-            // A period may have begun since it was counted.
+            // A period may have begun since the request was counted.
             let less = |own: u64| Some(own.saturating_sub(counted));
             let _ = word.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
         }
@@ -152,8 +152,8 @@ impl Budget {
         self.accounts[self.account_of_slot[slot]].1.used.correct(tag, (work_us, took_us));
     }
 
-    /// Whether the work that was left before this request was charged is enough for it; if not, after which time it might
-    /// be, if ever.
+    /// Whether the work that was left before this request was charged is enough for it; if not, after which time it might be
+    /// enough, if ever.
     pub(crate) fn admits(
         &self,
         slot: usize,

@@ -9,8 +9,8 @@
 //! Eq. 6, `[lambda((k-1)T)] Q(kT)`, becomes this with the three states of the paper's experiment. The equation has a state
 //! vector of rates and the experiment three probabilities; the experiment is followed, since its figures are to be repeated.
 //! The rate is the smoothed one, not the last: where few requests come in a period, the last count is chance, and after a
-//! period without any the forecast would be 0. Until a row has been seen [`TRUSTED`] times the smoothed rate is predicted as it
-//! is.
+//! period without any the forecast would be 0. Until a row has been seen [`TRUSTED`] times, the prediction is the smoothed
+//! rate.
 //!
 //! Q is adjusted by the difference between what was predicted and what was measured, as the paper says it may be: a prediction
 //! after a step is multiplied by the ratio of all rates that followed such predictions to the predictions themselves. So after
@@ -34,7 +34,7 @@ const STEP: f64 = 0.1;
 const TRUSTED: u32 = 30;
 /// The weight of a new rate in the smoothed one.
 const SMOOTHING: f64 = 0.5;
-/// What a period's adjustment keeps of the earlier ones: a thousand periods, in which chance is small.
+/// What the adjustment keeps of earlier periods at each new one: it covers a thousand periods, in which chance is small.
 const KEEP: f64 = 0.999;
 /// An adjustment is at most this, and at least one over this. After hours without requests nearly nothing is kept, and the
 /// first period of requests, which nothing predicted, would make any ratio.
@@ -184,7 +184,7 @@ impl RateForecast {
         RateForecast { trend: RatePredictor { day, ..RatePredictor::default() }, mean_seconds: None }
     }
 
-    /// Adds what was learned before this run, if that becomes known only later.
+    /// Adds what was learned before this run, if that becomes known after the run has begun.
     pub(crate) fn recall(&mut self, day: &Day) {
         self.trend.day.add(day);
     }

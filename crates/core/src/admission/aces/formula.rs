@@ -1,9 +1,9 @@
 //! The work that a period may still admit of a priority: PRA and WFA (AC, section 4, eq. 5).
 //!
-//! `C_p = C - carried - sum over higher q of max(predicted_q, used_q) - used_p`, clamped at 0, all in service-seconds,
-//! C = s T. Eq. 5 as printed differs in four ways: it subtracts numbers of requests (rates times T) from a capacity; it
-//! counts only the prediction of a higher priority, even after that used more; it multiplies the own rate by the time
-//! since the beginning of the experiment; and it leaves carried work out, which admits up to 2 C of work in one T.
+//! `C_p = C - carried - sum over higher q of max(predicted_q, used_q) - used_p`, clamped at 0, all in service-seconds, C = s T.
+//! Eq. 5 as printed differs in four ways: it subtracts numbers of requests (rates times T) from a capacity; it counts only the
+//! prediction of a higher priority, even after that priority used more; it multiplies the own rate by the time since the
+//! beginning of the experiment; and it leaves carried work out, which admits up to 2 C of work in one T.
 //!
 //! Two terms are read as follows. *Carried* is the unfinished work of equal and higher priorities. That of lower priorities
 //! is served later; if it counted, the highest priority would not have the whole capacity, which the paper promises it.
@@ -27,7 +27,7 @@ pub struct Account {
 }
 
 impl Account {
-    /// Adds another one of the same share.
+    /// Adds another account of the same share.
     pub(super) fn add(&mut self, other: Account) {
         self.predicted += other.predicted;
         self.used += other.used;

@@ -1,8 +1,8 @@
 //! The periods of a plant with admission by budget: the work that is predicted for each, and the work carried over.
 //!
-//! Rates are predicted from all arrivals, admitted or not. A prediction in service-seconds is the rate times the smoothed
-//! mean estimate ([`RateForecast`]). Carried work is the waiting work of each priority; that of the highest
-//! has the residual work in service too, which is ahead of all.
+//! Rates are predicted from all arrivals, admitted or not. A prediction in service-seconds is the rate times the smoothed mean
+//! estimate ([`RateForecast`]). Carried work is the waiting work of each priority; that of the highest priority includes the
+//! residual work in service, which is ahead of all priorities.
 
 use super::forecast::{HOURS, RateForecast, RateForecasts};
 use crate::admission::aces::budget::Budget;
