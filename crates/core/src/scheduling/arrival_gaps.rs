@@ -1,17 +1,17 @@
 //! The times between the arrivals of a class, from which lambda and c_a^2 are estimated.
 //!
 //! **Only gaps of busy times count.** A gap is *idle* if it is longer than [`LONGEST`](ArrivalGaps::LONGEST) mean gaps, and the
-//! request at its end finds none of its class in service. The queue has begun anew then, so how long the gap was decides no
-//! wait, while its square would outweigh a thousand others in c_a^2. Poisson arrivals have no such gap (`e^-20`). A gap that
-//! is as long while requests of the class are in service is a part of the traffic: service lasts longer than the pauses,
-//! so the queue sees bursts and pauses together.
+//! request at its end finds none of its class in service. The queue has begun anew then, so the length of the gap decides no
+//! wait, while its square would outweigh a thousand others in c_a^2. Poisson arrivals have no such gap (`e^-20`). A gap that is
+//! as long while requests of the class are in service is a part of the traffic: service lasts longer than the pauses, so the
+//! queue sees bursts and pauses together.
 //!
-//! **After ten idle gaps in a row, the next ones count.** Even arrivals that fall more than twentyfold have no other
-//! gaps, and lambda would never fall.
+//! **After ten idle gaps in a row, the next ones count.** If the rate of even arrivals falls more than twentyfold, all later
+//! gaps are long, and without this lambda would never fall.
 //!
-//! An idle gap is left out altogether, and with it the request at its end: the number of gaps, their sum and the sum of
-//! their squares are of the same requests. If only squares were cut, and the mean were not, c_a^2 could be below 0: so it would
-//! be for 5 s of Poisson arrivals between silences of 30 s.
+//! An idle gap is left out altogether, and with it the request at its end: the number of gaps, their sum and the sum of their
+//! squares are of the same requests. If only squares were cut, and the mean were not, c_a^2 could be below 0, as it would be
+//! for 5 s of Poisson arrivals between silences of 30 s.
 
 use crate::time::{Duration, Instant};
 
@@ -24,11 +24,11 @@ use loom::sync::atomic::{AtomicU64, Ordering};
 pub struct ArrivalGaps {
     last_arrival_ns: AtomicU64,
     longest_ns: AtomicU64,
-    /// Long gaps before a class without requests since the last other gap.
+    /// The number of idle gaps since the last gap that was not idle.
     idle_in_a_row: AtomicU64,
 }
 
-/// A gap that is idle in any case (ns): ten minutes. Beside it, sums of squares of microseconds would overflow.
+/// A gap that is idle in any case (ns): ten minutes. With longer gaps, sums of squares of microseconds would overflow.
 const IDLE_NS: u64 = 600_000_000_000;
 
 impl Default for ArrivalGaps {
@@ -44,7 +44,8 @@ impl Default for ArrivalGaps {
 impl ArrivalGaps {
     /// How many mean gaps may lie between two arrivals of one busy time.
     pub const LONGEST: f64 = 20.0;
-    /// After so many idle gaps in a row, as many as an update has departures, long gaps are the traffic itself and count.
+    /// After this number of idle gaps in a row, which is the departures of an update, long gaps are the traffic itself and
+    /// count.
     const TRAFFIC: u64 = 10;
 
     /// Sets the longest gap of a busy time.
@@ -52,8 +53,8 @@ impl ArrivalGaps {
         self.longest_ns.store(longest.as_nanos().min(IDLE_NS.into()) as u64, Ordering::Relaxed);
     }
 
-    /// The gap (ns) that a request ends which was admitted at `now`; `None` for an idle gap, and for the first request.
-    /// `is_alone`: no request of its class is in service.
+    /// The gap (ns) that ends with a request admitted at `now`; `None` for an idle gap, and for the first request. `is_alone`:
+    /// no request of its class is in service.
     pub fn arrive(&self, now: Instant, is_alone: bool) -> Option<u64> {
         let last = self.last_arrival_ns.swap(now.as_nanos(), Ordering::Relaxed);
         let gap = now.as_nanos().saturating_sub(last);

@@ -14,7 +14,7 @@ use alloc::{collections::VecDeque, sync::Arc};
 /// A class with a fifo of its own.
 pub(super) struct OwnClass {
     pub(super) class: u16,
-    /// `None` where a reload has taken its promise back while requests of it wait.
+    /// `None` if a reload has taken the class's promise back while its requests wait.
     pub(super) quota: Option<Arc<Quota>>,
 }
 
@@ -23,18 +23,18 @@ pub(super) struct Fifo {
     pub(super) rank: Rank,
     /// The class that the fifo belongs to; `None` where all classes of the rank share it.
     pub(super) own: Option<OwnClass>,
-    /// The site of its requests, where it has a contract or they have no promise of their own; else 0.
+    /// The site of its requests, if the site has a contract or the requests have no promise of their own; else 0.
     pub(super) site: u16,
     /// The share of a site with a contract.
     pub(super) share: Option<usize>,
     /// The part of one more worker that the class has earned, in 65536ths.
     earned: u32,
-    /// In the present choice its first request would have the worker that was earned.
+    /// Whether its first request, if it is chosen now, uses the worker that was earned.
     spends: bool,
     /// The group with which the fifo exchanges its turns.
     pub(super) group: Option<usize>,
-    /// With the ticket of each, which increases; `None` where a request was taken out of the middle. There is never such a
-    /// hole at an end.
+    /// The requests with their tickets, which increase; `None` is a hole where a request was taken out of the middle. No hole
+    /// is at an end.
     requests: VecDeque<(u64, Option<Waiting>)>,
 }
 
@@ -100,7 +100,7 @@ impl Fifo {
         Some(order)
     }
 
-    /// Ends a choice in which the fifo took part; a chosen one spends what it had earned.
+    /// Ends a choice in which the fifo took part. A chosen fifo that used its earned worker has spent it.
     pub(super) fn settle(&mut self, chosen: bool) {
         self.earned -= if chosen && self.spends { WORKER } else { 0 };
         self.spends = false;
@@ -127,7 +127,7 @@ impl Fifo {
         self.requests.is_empty()
     }
 
-    /// Puts a request at the end, with this ticket. Where it is passed down to another plant, it keeps its first one beside it.
+    /// Puts a request at the end, with this ticket. A request that is passed down to another plant keeps its first ticket too.
     pub(super) fn push(&mut self, mut waiting: Waiting, ticket: u64) {
         if waiting.ticket == 0 {
             waiting.ticket = ticket;

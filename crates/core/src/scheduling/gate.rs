@@ -11,12 +11,11 @@
 //! | 16 | the *waits* bit: requests wait |
 //! | 17..64 | time of the last change, in ns modulo 2^47 (`tick` touches every gate each period, and must within 19 h) |
 //!
-//! *Protocol.* A request that finds room and a clear waits bit enters without a lock. Otherwise its thread takes the lock.
-//! Then it either enters, if the queue is empty, by a compare-and-swap that fails unless there is still room, or it sets the
-//! waits bit by one that fails unless there is still none. Both act on the same word, so a release in between makes the swap
-//! fail, and it is tried again. So no wake-up is lost: a thread that ends a service and sees the bit takes the lock and
-//! dispatches. A thread that finds the queue empty clears the bit, under the lock. `model_check.rs` checks this file under
-//! loom.
+//! *Protocol.* A request that finds room and a clear waits bit enters without a lock. Otherwise its thread takes the lock. Then
+//! it either enters, if the queue is empty, by a compare-and-swap that fails if there is no room any more, or it sets the waits
+//! bit by one that fails if there is room again. Both act on the same word, so a release in between makes the swap fail, and it
+//! is tried again. So no wake-up is lost: a thread that ends a service and sees the bit takes the lock and dispatches. A thread
+//! that finds the queue empty clears the bit, under the lock. `model_check.rs` checks this file under loom.
 //!
 //! A strict ratio may hold every waiting request, and exempt requests are held while they have half of the places. Then the
 //! gate has room while the bit is set, and the next arrival, or `tick`, dispatches.
@@ -81,7 +80,7 @@ pub(crate) struct GateChange {
 /// What became of a request that found the gate full.
 pub(crate) enum Entry {
     Entered(GateChange),
-    /// The request waits. With a full queue it displaced one that ranks lower.
+    /// The request waits. If the queue was full, it displaced a request that ranks lower.
     Waits {
         ticket: u64,
         displaced: Option<Waiting>,
@@ -104,8 +103,8 @@ impl Gate {
         self.words.word.load(Ordering::Relaxed) & WAITS != 0
     }
 
-    /// Whether an exempt request may start. They come before all others, so they hold half of the `shared` places at most,
-    /// and one at least: otherwise a few clients that ask for a slow exempt path would keep everybody else out.
+    /// Whether an exempt request may start. Exempt requests come before all others, so they hold at most half of the `shared`
+    /// places, and at least one: otherwise a few clients that ask for a slow exempt path would keep everybody else out.
     pub(crate) fn may_start_exempt(&self, shared: u32) -> bool {
         self.words.exempt.load(Ordering::Relaxed) < (shared / 2).max(1)
     }
@@ -120,7 +119,7 @@ impl Gate {
         self.words.exempt.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Whether requests wait for room, and not only exempt ones for their own share of it.
+    /// Whether requests wait for room. Exempt requests that wait only for their own share of the places do not count.
     pub(crate) fn lacks_room(&self, shared: u32) -> bool {
         self.is_waited_at() && (self.may_start_exempt(shared) || self.queue.lock().waiting_for_room() > 0)
     }
@@ -209,8 +208,8 @@ impl Gate {
         self.queue.lock().promise(quotas);
     }
 
-    /// Says which classes' requests are rejected for the load, and how requests of such a class wait if it has no promise of
-    /// its own.
+    /// Sets the classes whose requests are rejected for the load, and how their requests wait if a class has no promise of its
+    /// own.
     pub(crate) fn set_rejected(&self, waits: RejectedWaits, classes: &[usize]) {
         self.queue.lock().set_rejected(waits, classes);
     }
@@ -321,7 +320,7 @@ mod tests {
         }
         account(gate.leave(at(50)));
         account(gate.touch(at(60)));
-        // One request in service for 10 ns, two for 10, three (of which two count) for 20, two for 10.
+        // One request is in service for 10 ns, two for 10, three (of which two count) for 20, two for 10.
         assert_eq!(busy, 10 + 20 + 40 + 20);
     }
 

@@ -1,7 +1,7 @@
 //! The gate, its queue and its quotas, under every interleaving of threads that loom can make.
 //!
-//! The gate loses no wake-up, leaks no slot, gives no slot twice, and lets no request pass one that waits; so too while
-//! quotas move and classes are held. A thread that meets a request of a new generation knows that generation.
+//! The gate loses no wake-up, leaks no slot, gives no slot twice, and lets no request pass a waiting one, also while quotas
+//! move and classes are held. A thread that meets a request of a new generation knows that generation.
 //!
 //! `make model-check` runs it (RUSTFLAGS="--cfg loom").
 
@@ -234,8 +234,8 @@ fn leave_promised(gate: &Gate, quota: &Quota, class: usize) -> [u32; 2] {
     if gate.leave(NOW).waits { dispatch_promised(gate, quota, NOW) } else { [0; 2] }
 }
 
-/// `tick` moves the quota while one request leaves and another comes. The turn may be either one's, but each starts
-/// once, one at a time, and the count of requests in service ends where it began.
+/// `tick` moves the quota while one request leaves and another comes. Either request may have the turn, but each starts once,
+/// one at a time, and the count of requests in service ends where it began.
 #[test]
 fn a_quota_that_moves_loses_no_request() {
     loom::model(|| {

@@ -35,8 +35,8 @@ impl QueueTurn {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Tier {
     Exempt,
-    /// The class has fewer requests in service than its quota or has earned one worker more than the whole part of it, or its
-    /// first request is urgent.
+    /// The class has fewer requests in service than the whole part of its quota, or as many and has earned one worker more, or
+    /// its first request is urgent.
     InQuota,
     /// The rank decides.
     ByRank,

@@ -7,9 +7,9 @@
 //!
 //! 1. exempt requests, while they have less than half of the places (`gate.rs`);
 //! 2. classes with a delay that have fewer requests in service than their quota, because a quota is guaranteed. Among sites
-//!    without a contract no quota overtakes a higher priority: while a request of one waits, the class is served by rank (3.).
-//!    A request that would be late if it waited longer belongs here too, whatever the quota, because the delay loop learns of a
-//!    step of the load from departures only;
+//!    without a contract no quota overtakes a higher priority: while a request of a higher priority waits, the class is served
+//!    by rank (3.). A request that would be late if it waited longer belongs here too, whatever the quota, because the delay
+//!    loop sees a step of the load only in departures;
 //! 3. by rank: requests inside a contract, other requests of sites with a contract, then sites without one. Sites with a
 //!    contract take turns by their shares (`site_shares.rs`); within a site, and among sites without a contract, by priority,
 //!    then by deadline, then by arrival. The classes of one site with a ratio exchange their turns (`ratio_turns.rs`): the
@@ -20,14 +20,14 @@
 //! fractional part of a worker. Once it has earned a whole worker, one more of its requests counts as within the quota (2.).
 //! This is dithering.
 //!
-//! While requests of a class without a promise of its own are rejected for the load, its fifo serves the newest first, and
-//! its requests wait less long. In order of arrival every one of them would wait as long as a request may, and then take
-//! the server for an answer that its client no longer awaits. Beside a ratio, which divides a queue in the order of arrival,
-//! they only wait less long, and so do those of the ratio's classes.
+//! While requests of a class without a promise of its own are rejected for the load, its fifo serves the newest first, and its
+//! requests wait less long. In order of arrival every one of them would wait as long as a request may, and then take the server
+//! for an answer that its client no longer awaits. If a ratio is promised beside them, which divides a queue in the order of
+//! arrival, they only wait less long, and so do the requests of the ratio's classes.
 //!
-//! Exempt requests have a queue of their own length beside the others'. If the queue is full, an arriving request displaces
-//! the oldest request of the lowest rank below its own, or of the site with a contract that waits for more of its share. So a
-//! flood of best-effort requests does not keep requests inside a contract out of the queue.
+//! The queue of exempt requests has a length of its own. If the queue is full, an arriving request displaces the oldest request
+//! of the lowest rank below its own, or of the site with a contract that waits for more of its share. So a flood of best-effort
+//! requests does not keep requests inside a contract out of the queue.
 //!
 //! A choice looks at the first request of each fifo, so it takes as long with ten waiting requests as with ten
 //! thousand.
@@ -64,7 +64,7 @@ pub(crate) struct Waiting {
     pub(crate) streams: bool,
     /// The highest level at which it may start: it would have been late at a higher one.
     pub(crate) most_level: u8,
-    /// A later start would end after the deadline.
+    /// The latest start with which it can end by its deadline.
     pub(crate) latest_start: Instant,
     /// The plant at which it waited first, and its ticket there; 0 until it waits.
     pub(crate) home: u16,
@@ -106,7 +106,7 @@ impl Waiting {
 /// hole, which is skipped later. No other request of the queue ever has the same ticket.
 pub(crate) struct Queue {
     /// In the order of their ranks. A fifo is made when the first request of its rank, or of its class, waits. A reload takes
-    /// those away in which none waits then.
+    /// empty fifos away.
     fifos: Vec<Fifo>,
     last_ticket: u64,
     /// The turns of classes with a ratio.
@@ -121,7 +121,7 @@ pub(crate) struct Queue {
     /// The number of waiting requests, and of exempt ones among them.
     waiting: usize,
     exempt: usize,
-    /// Exempt requests have all the places that they may have.
+    /// Whether exempt requests are held, since they have all the places that they may have.
     holds_exempt: bool,
     /// Whether requests of a class are rejected for the load, by class.
     rejected: Vec<bool>,
@@ -131,9 +131,10 @@ pub(crate) struct Queue {
 /// How requests wait whose class has no promise of its own and is rejected for the load.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RejectedWaits {
-    /// For how long at most.
+    /// The longest wait, if there is a bound.
     pub(crate) longest: Option<Duration>,
-    /// These requests are served in the order of arrival, and not the newest first: a ratio is promised beside them.
+    /// Whether these requests are served in the order of arrival, and not the newest first, because a ratio is promised beside
+    /// them.
     pub(crate) keep_order: bool,
 }
 
@@ -195,12 +196,13 @@ impl Queue {
         self.waiting == 0
     }
 
-    /// The number of waiting requests but the exempt ones.
+    /// The number of waiting requests, without the exempt ones.
     pub(crate) fn waiting_for_room(&self) -> usize {
         self.waiting - self.exempt
     }
 
-    /// Whether as many requests wait as may, exempt ones or others. Some exempt ones always may.
+    /// Whether the queue has no room for a request of this rank. Exempt requests count apart, and some of them always have
+    /// room.
     pub(crate) fn is_full(&self, most: usize, rank: Rank) -> bool {
         if rank == Rank::EXEMPT {
             self.exempt >= most.max(LEAST_EXEMPT)
@@ -229,8 +231,8 @@ impl Queue {
         self.by_class[usize::from(waiting.class)] += 1;
         let quota = self.quotas[usize::from(waiting.class)].as_ref();
         let own = quota.filter(|_| waiting.standing != Standing::Exempt).map(|_| waiting.class);
-        // Sites with a contract take turns; others are apart since the requests of one may be rejected while those of another
-        // are not.
+        // Sites with a contract take turns. Best-effort sites are apart since one site's requests may be rejected while
+        // another's are not.
         let is_apart = waiting.rank.takes_turns() || (own.is_none() && waiting.rank.is_best_effort());
         let site = if is_apart { waiting.site } else { 0 };
         let key = |fifo: &Fifo| (fifo.rank, fifo.own.as_ref().map(|own| own.class), fifo.site);
@@ -258,7 +260,7 @@ impl Queue {
         self.last_ticket
     }
 
-    /// Gives each request of a class with a ratio its turn again, for a promise that changed.
+    /// Gives each request of a class with a ratio its turn anew, after a promise has changed.
     fn regroup(&mut self) {
         self.groups.clear();
         for fifo in &mut self.fifos {
@@ -270,7 +272,7 @@ impl Queue {
 
     /// Takes the next request to start; `None` if none may start.
     pub(crate) fn pop(&mut self, now: Instant) -> Option<Waiting> {
-        // The highest rank whose request may start, of sites without a contract and classes without a quota.
+        // The highest rank of a request that may start, among sites without a contract and classes without a quota.
         let mut highest: Option<Rank> = None;
         let mut best: Option<(Order, usize)> = None;
         for (index, fifo) in self.fifos.iter_mut().enumerate() {
@@ -343,11 +345,11 @@ impl Queue {
         next
     }
 
-    /// The last fifo with a waiting request that this one ranks above; else, of sites with a contract, that of the site which
+    /// The last fifo whose waiting requests rank below this one; else, among sites with a contract, a fifo of the site that
     /// would still have the longest backlog.
     pub(crate) fn lowest_below(&mut self, waiting: &Waiting) -> Option<usize> {
         let Waiting { rank, site, .. } = *waiting;
-        // Exempt requests have a queue of their own length, so what others give up makes no room for them.
+        // Exempt requests are bounded apart, so a displaced request makes no room for them.
         if rank == Rank::EXEMPT {
             return None;
         }
@@ -482,7 +484,7 @@ mod tests {
         queue.promise(&[None, None]);
         push(&mut queue, 1, 6);
         assert_eq!(classes(&mut queue, at(9), &[&own], 9), [1, 1, 0, 1]);
-        // A delay that is promised again counts for those who wait.
+        // A delay that is promised again counts for the waiting requests.
         (10..12).for_each(|ms| {
             push(&mut queue, (ms % 2) as u16, ms);
         });

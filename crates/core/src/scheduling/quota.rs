@@ -33,8 +33,9 @@ pub(crate) struct Quota {
     pub(crate) turn: TurnRule,
     /// D_ref (ns); the largest number without one.
     pub(crate) target_ns: u64,
-    /// The quota, in 65536ths of a worker. While a search allows more requests in service than there are workers, it counts
-    /// places: it is then as many times larger as the limit is ([`Capacity`](crate::actuator::capacity::Capacity); decision 8).
+    /// The quota, in 65536ths of a worker. While a search allows more requests in service than there are workers, the quota
+    /// counts places: it is larger by the ratio of the limit to the workers ([`Capacity`](crate::actuator::capacity::Capacity);
+    /// decision 8).
     quota: AtomicU32,
     /// One count over all promises of the class: a thread that has not seen a reload yet counts the requests that it starts
     /// and ends in the words from before it.
@@ -53,12 +54,12 @@ pub(crate) struct Quota {
     urgent_ns: AtomicU64,
     /// A service time (ns) counts for no more than this.
     clip_ns: AtomicU64,
-    /// No request starts sooner after its arrival (ns): a strict ratio holds it.
+    /// A strict ratio holds each request for this long after its arrival (ns).
     hold_ns: AtomicU64,
     pub(crate) gaps: ArrivalGaps,
 }
 
-/// A time in nanoseconds; the largest number where there is none, or it is longer.
+/// A time in nanoseconds; the largest number if there is no time, or it does not fit.
 fn nanos(time: Option<Duration>) -> u64 {
     time.and_then(|time| u64::try_from(time.as_nanos()).ok()).unwrap_or(u64::MAX)
 }
@@ -91,8 +92,8 @@ impl Quota {
         Quota { in_service: before.in_service.clone(), before: left_out, ..self }
     }
 
-    /// Counts the requests of the class that start from now on. `in_service` of them started before, since this is their
-    /// first promise.
+    /// Counts the requests of the class that start from now on. `in_service` requests of the class started before, since this
+    /// is its first promise.
     pub(crate) fn beside(self, in_service: u32) -> Self {
         Quota { before: AtomicU32::new(in_service), ..self }
     }
@@ -102,8 +103,8 @@ impl Quota {
         self.before.load(Ordering::Relaxed) > 0
     }
 
-    /// Takes the number of requests of the class that are in service altogether. Another thread may have started one since,
-    /// so the number that the count leaves out only falls.
+    /// Takes the number of requests of the class that are in service altogether. Another thread may have started a request
+    /// since, so the number that the count leaves out only falls.
     pub(crate) fn see(&self, in_service: u32) {
         let counted = self.in_service.load(Ordering::Relaxed);
         let before = self.before.load(Ordering::Relaxed).min(in_service.saturating_sub(counted));

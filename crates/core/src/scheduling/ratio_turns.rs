@@ -1,9 +1,9 @@
 //! Turns that classes with a ratio exchange among themselves.
 //!
-//! Each request comes with a turn: its rank, its absolute deadline and its arrival. The classes of one site with a ratio
-//! are a group, and so are their turns: whenever the group's first turn comes, the class with the longest normalized
-//! response time uses it. So a ratio decides who of the group is served, and never when the group is served. The rest
-//! of the queue waits exactly as if the group were first come, first served.
+//! Each request comes with a turn: its rank, its absolute deadline and its arrival. The classes of one site with a ratio are a
+//! group, and so are their turns: whenever the group's first turn comes, the class with the longest normalized response time
+//! uses it. So a ratio decides which class of the group is served, and never when the group is served. The rest of the queue
+//! waits exactly as if the group were first come, first served.
 
 use crate::scheduling::precedence::QueueTurn;
 use alloc::{collections::VecDeque, vec::Vec};

@@ -26,15 +26,15 @@ pub(super) struct SiteShares {
 struct SiteShare {
     kind: u16,
     site: u16,
-    /// When its last start ends in the site's own time (ns).
+    /// The end of its last start in the site's own time (ns).
     ends: u64,
-    /// What the requests that wait will take of that time (ns), and what the latest of them will.
+    /// The time (ns) that its waiting requests will take of that, and that the latest of them will.
     waiting_ns: u64,
     pace_ns: u64,
 }
 
 impl SiteShare {
-    /// What would still wait without one of them (ns).
+    /// The backlog (ns) that is left without one of its waiting requests.
     fn without_one(&self) -> u64 {
         self.waiting_ns.saturating_sub(self.pace_ns)
     }
@@ -58,8 +58,8 @@ impl SiteShares {
         self.sites.len()
     }
 
-    /// Forgets the sites of which no request waits and which are as far as any other: they would begin there again. The others
-    /// have other numbers then.
+    /// Forgets the sites without waiting requests whose time is not ahead of the last start: they would begin there again. The
+    /// other sites have other numbers then.
     pub(super) fn forget_settled(&mut self) {
         let last = self.last;
         self.sites.retain(|own| own.waiting_ns > 0 || own.ends > last[usize::from(own.kind)]);
@@ -98,8 +98,8 @@ impl SiteShares {
         self.last[usize::from(own.kind)] = starts;
     }
 
-    /// The site of the kind that gives up a request for one more of this site: without it, it would still have a longer backlog
-    /// than this one has.
+    /// The site of the kind that gives up a request for one more request of this site: without that request, its backlog would
+    /// still be longer than that of this site.
     pub(super) fn longest(&self, share: usize) -> Option<u16> {
         let own = &self.sites[share];
         let others = self.sites.iter().filter(|other| other.kind == own.kind);
@@ -155,7 +155,7 @@ mod tests {
         shares.wait(slow, 10_000);
         (0..900).for_each(|_| shares.wait(fast, 10));
         assert_eq!(shares.longest(fast), None, "it gives up none for the 901st of the other");
-        // Both have waited and started. At the next burst of the other the slow one has its turn.
+        // Both sites have waited and started. At the next burst of the other site the slow one has its turn.
         start(&mut shares, slow, 10_000);
         (0..900).for_each(|_| start(&mut shares, fast, 10));
         shares.wait(slow, 10_000);
