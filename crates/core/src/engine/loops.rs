@@ -31,7 +31,7 @@ pub(crate) struct Sensors {
     pub(crate) heavy: HeavySearch,
     /// By class: how many requests wait at the plant whose loop runs.
     pub(crate) waiting: Vec<u32>,
-    /// Where requests wait in a server's listen queue.
+    /// The listen queue of a server whose own processes decide.
     pub(crate) unseen: UnseenQueue,
 }
 

@@ -31,7 +31,7 @@ impl Counter {
     }
 }
 
-/// More of a kind than an array with a `Default` holds, laid out as the array.
+/// An array that is too long to have a `Default` otherwise, laid out as the array.
 #[repr(transparent)]
 pub(crate) struct LongArray<T, const N: usize>([T; N]);
 
@@ -84,7 +84,7 @@ pub(crate) const RECENT: usize = 256;
 pub(crate) struct TimingCounters {
     /// Responses that took longer than D_ref, and clients that hung up after it.
     pub(crate) late: Counter,
-    /// Delivered answers. What failed is no answer, however quick it was.
+    /// Delivered answers. A failed request has no answer, however quick it was.
     pub(crate) answered: Counter,
     /// The sum of their response times, and of how long clients waited that hung up after D_ref.
     pub(crate) answer_ns: Counter,
@@ -105,12 +105,12 @@ pub(crate) struct TimingCounters {
     pub(crate) gaps: Counter,
     pub(crate) gap_ns: Counter,
     pub(crate) gap_us2: Counter,
-    /// Admitted arrivals after an idle gap, which is none of these: the first ones of bursts.
+    /// Admitted arrivals after an idle gap, which `gaps` leaves out: the first ones of bursts.
     pub(crate) bursts: Counter,
 }
 
 impl TimingCounters {
-    /// Counts an admitted arrival and the gap that it ends; `None` if that was idle.
+    /// Counts an admitted arrival and the gap that it ends; `None` if the gap was idle.
     pub(crate) fn arrive(&self, gap_ns: Option<u64>) {
         let Some(gap_ns) = gap_ns else { return self.bursts.add(1) };
         self.gaps.add(1);
@@ -212,8 +212,8 @@ pub struct ClassCounters {
     pub(crate) recent: LongArray<AtomicU64, RECENT>,
     /// Service times of requests released.
     pub(crate) service_times: DurationCounters,
-    /// The sum of the queue delays of requests released whose response time is counted in `response_times`. That of the
-    /// service times is what it leaves of `response_ns`, so that a short request has nothing to add here.
+    /// The sum of the queue delays of requests released whose response time is counted in `response_times`. The sum of the
+    /// service times is the rest of `response_ns`, so that a request that did not wait adds nothing here.
     pub(crate) waited_ns: Counter,
     /// Responses by the first digit of their status, from 1.
     pub(crate) responses: [Counter; STATUS_CLASSES],
@@ -266,7 +266,7 @@ pub struct PlantCounters {
     pub(crate) service_ns: Counter,
     /// Arrivals whose connection was counted within a second before, as in [`Target`](crate::request::Target).
     pub(crate) repeated: Counter,
-    /// Counted where the number of workers is searched for, and refusals everywhere.
+    /// Refusals are counted at every plant, the rest where the number of workers is searched for.
     pub(crate) by_load: LoadCounters,
 }
 
@@ -285,17 +285,17 @@ pub(crate) struct LoadCounters {
     pub(crate) squares: Counter,
     /// Ends of service of requests that were started before the limit was last lowered.
     pub(crate) overtaken: Counter,
-    /// Requests that the plant refused, and while it does those that it answered, by how many were in service right after
-    /// their start.
+    /// Requests that the plant refused, and while it refuses some, those that it answered, by how many were in service right
+    /// after their start.
     pub(crate) refused: LongArray<Counter, LOADS>,
     pub(crate) answered: LongArray<Counter, LOADS>,
-    /// All that it refused.
+    /// All requests that the plant refused.
     pub(crate) refusals: Counter,
 }
 
 impl LoadCounters {
-    /// Counts the departure of a request that usually costs this: how many were in service after its start and at its end, and
-    /// how long it took.
+    /// Counts the departure of a request by the numbers in service after its start and at its end, with its service time and
+    /// its usual cost.
     pub(crate) fn depart(&self, [start, end]: [u32; 2], service_ns: u64, usual: u32) {
         self.service_ns[load_bin(start)].add(service_ns);
         self.work_started[load_bin(start)].add(u64::from(usual));
@@ -381,8 +381,8 @@ mod tests {
         assert_eq!((histogram.count(), histogram.sum_ns), (7, 7));
     }
 
-    /// A lane's counters after every part of its way, whatever it was at when its process died, are settled so that each
-    /// arrival has one reason, has started or not, and has ended.
+    /// Wherever on a request's way its process dies, the lane's counters are settled so that each arrival has one reason, has
+    /// started or not, and has ended.
     #[test]
     fn what_a_dead_process_was_counting_is_counted_once() {
         type Step = fn(&ClassCounters);

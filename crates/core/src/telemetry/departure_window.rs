@@ -3,11 +3,11 @@
 //! counters at the updates, so nothing is kept by request.
 //!
 //! The window's traffic is what the queueing model takes. Variabilities are over the whole window, so a step of the rate makes
-//! them too large until the window has passed. That gives the class workers while its law learns: a promised mean of 100 ms
-//! was 101 ms in the ten seconds after a step from 30/s to 100/s, and 118 ms with variabilities since the step alone. lambda
+//! them too large until the window has passed. That gives the class more workers while its law learns: a promised mean of 100
+//! ms was 101 ms in the ten seconds after a step from 30/s to 100/s, and 118 ms with variabilities since the step alone. lambda
 //! and S are needed sooner after a step, and with less noise than few departures have, so gaps and services have a long memory
-//! that steps ([`ServiceTime`], for both). An S from the last 50 departures moved the predicted number of workers by a
-//! seventh, by chance alone.
+//! that steps ([`ServiceTime`], for both). An S from the last 50 departures moved the predicted number of workers by a seventh,
+//! by chance alone.
 //!
 //! **Gaps that depend on each other.** c_a^2 of single gaps does not see that short ones follow short ones. Arrivals that
 //! come three times as fast for a second as in the two seconds before have a c_a^2 of 1.6, as if they were nearly Poisson's.
@@ -48,7 +48,7 @@ pub struct DepartureCounts {
     pub answered_in: [u64; PARTS],
     /// The sums of their response times.
     pub response_in_ns: [u64; PARTS],
-    /// Clients that hung up sooner than promised, by the part.
+    /// Clients that hung up sooner than promised, by the part of the promised time.
     pub left_in: [u64; PARTS],
     /// Clients that hung up while they waited, sooner or later than promised.
     pub left_waiting: u64,
@@ -92,11 +92,11 @@ pub struct Seen {
     pub recent_response: f64,
     /// The sum of the response times since the last update, and of what they would have been where clients hung up (s).
     pub fresh_sum: f64,
-    /// Requests since then that were answered, or whose clients hung up.
+    /// Requests since the last update that were answered, or whose clients hung up.
     pub fresh_ends: f64,
-    /// How many of them were late or would have been, and of those that were dropped.
+    /// How many of these, and of the requests dropped since the last update, were late or would have been.
     pub fresh_late: f64,
-    /// Requests dropped since then.
+    /// Requests dropped since the last update.
     pub fresh_dropped: f64,
     /// The share of requests that took longer than D_ref, or would have, or were dropped after waiting.
     pub late: f64,
@@ -128,19 +128,19 @@ impl DepartureWindow {
         }
     }
 
-    /// The same, of a class that was promised this delay.
+    /// The same window, for a class that was promised this delay.
     pub(crate) fn within(self, target: Duration) -> Self {
         DepartureWindow { target: target.as_secs_f64(), ..self }
     }
 
-    /// An empty one for another delay of the same class, which knows how its requests come and what they take.
+    /// An empty window for another delay of the same class. It keeps what is known of the class's gaps and service times.
     pub(crate) fn begun_again(self, departures: u64, target: Duration) -> Self {
         let DepartureWindow { update, gap, service, ended_before_step, .. } = self;
         let empty = DepartureWindow::new(departures, update).within(target);
         DepartureWindow { gap, service, ended_before_step, ..empty }
     }
 
-    /// Looks at the counts; what is seen if an update is due.
+    /// Takes the counts; returns the figures of the window if an update is due.
     pub fn observe(&mut self, counts: DepartureCounts) -> Option<Seen> {
         let Some(last) = self.updates.back() else {
             self.updates.push_back(counts);
@@ -148,7 +148,7 @@ impl DepartureWindow {
         };
         let new = CountedBetween { first: last, last: &counts };
         let fresh = counts.ended().wrapping_sub(last.ended());
-        // A class that is turned away is looked at too, but does not move the window as fast as answers do.
+        // Requests that are turned away move the window too, but ten times as many are needed.
         if fresh < self.update && new.of(|c| c.lost) < 10.0 * self.update as f64 {
             return None;
         }
@@ -201,16 +201,16 @@ impl DepartureWindow {
     }
 
     /// The work of the window's departures over its time, pauses included (erlangs). The rate of busy times says how long
-    /// requests wait, but of a class that comes in bursts it is many times what the workers are used.
+    /// requests wait, but for a class that comes in bursts that rate is many times the use of the workers.
     pub fn load(&self) -> f64 {
         let (Some(first), Some(last)) = (self.updates.front(), self.updates.back()) else { return 0.0 };
         let requests = CountedBetween { first, last }.of(|c| c.released);
         requests * self.service.mean() / last.at.since(first.at).as_secs_f64().max(1e-9)
     }
 
-    /// The part of busy times in which requests come, where those of a burst may be served until `wait` (s) after its last one
-    /// came. A burst that is shorter than that never meets a queue that has settled: if it was planned at the rate at which its
-    /// requests come, a page of thirty at once would take all workers, of which its class needs half.
+    /// The part of busy times in which requests come, if a burst may be served until `wait` (s) after its last request came. A
+    /// burst that is shorter than `wait` never meets a settled queue: planned at the rate at which its requests come, a page of
+    /// thirty at once would take all workers, of which its class needs half.
     pub(crate) fn coming_share(&self, wait: f64) -> f64 {
         let (Some(first), Some(last)) = (self.updates.front(), self.updates.back()) else { return 1.0 };
         let window = CountedBetween { first, last };
@@ -223,7 +223,7 @@ impl DepartureWindow {
         self.shares_of_latest(f64::INFINITY)
     }
 
-    /// The same since S last stepped, and of about `least` departures at least.
+    /// The same distribution since S last stepped, but over at least about `least` departures.
     pub(crate) fn present_service_shares(&self, least: f64) -> ServiceByTarget {
         let last = self.updates.back().map_or(0, DepartureCounts::ended);
         self.shares_of_latest(least.max(last.wrapping_sub(self.ended_before_step) as f64))
@@ -333,7 +333,7 @@ impl CountedBetween<'_> {
         count(self.last).wrapping_sub(count(self.first)) as f64
     }
 
-    /// The requests that ended, by when.
+    /// The requests that ended, by the part of `target` after which they did.
     fn ends(&self, target: f64) -> LifeTable {
         let parts = |of: fn(&DepartureCounts) -> &[u64; PARTS]| {
             core::array::from_fn(|part| of(self.last)[part].wrapping_sub(of(self.first)[part]) as f64)

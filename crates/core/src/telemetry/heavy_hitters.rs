@@ -1,10 +1,10 @@
 //! The clients of a class that carry more than a tenth of its load.
 //!
-//! All requests behind one address have one hash, so for a heavy address the fraction F would be a switch. Such clients
-//! are served by chance instead, request by request. They are found in a sample: each lane notes every 2^k-th arrival, spread
-//! over the whole period, and `tick` adds the notes to decaying counts of about [`MEMORY`] samples. A share counts as more than
-//! a tenth when it exceeds that by two standard errors, so that of twenty equal clients none is taken for one; it is kept down
-//! to 0.07.
+//! All requests behind one address have one hash, so for a heavy address the fraction F would be a switch. Such clients are
+//! served by chance instead, request by request. They are found in a sample: each lane notes every 2^k-th arrival, spread over
+//! the whole period, and `tick` adds the notes to decaying counts of about [`MEMORY`] samples. A client counts as heavy when
+//! its share exceeds a tenth by two standard errors, so that none of twenty equal clients does; it stays heavy down to a share
+//! of 0.07.
 //!
 //! Exact counts would cost a table write per request for a question that 300 samples answer.
 
@@ -18,17 +18,17 @@ pub(crate) const MOST_HEAVY: usize = 9;
 
 const ENTER: f64 = 0.1;
 const STAY: f64 = 0.07;
-/// Notes of a busy lane in one period: a few fill the memory, and a hundred sites have as many classes to sort.
+/// Notes of a busy lane in one period: a few periods fill the memory, and a hundred sites have as many lists of notes to sort.
 const ENOUGH: u64 = 32;
 /// Samples that are remembered.
 const MEMORY: f64 = 300.0;
 /// The fewest samples that distinguish heavy clients from others.
 const FEWEST: f64 = 30.0;
-/// Arrivals in one lane that are worth a look; fewer are left for the next. The notes hold many more, and fewer would not be
-/// evidence.
+/// Arrivals in one lane from which on its notes are read; fewer are left for a later period, since they are no evidence. The
+/// notes hold many more.
 const BATCH: u64 = FEWEST as u64 + 2;
-/// Arrivals worth a look where as many are remembered as can be: a look shows little more than the one before it then. Still
-/// less than twice [`ENOUGH`], beyond which fewer arrivals would be noted, and the memory would reach twice as far back.
+/// The same while the memory is full, when new notes show little more than the last ones. It is less than twice [`ENOUGH`],
+/// beyond which fewer arrivals would be noted, and the memory would reach twice as far back.
 const LATER_BATCH: u64 = ENOUGH + 24;
 
 /// What is known of a class's clients.
@@ -36,7 +36,7 @@ pub(crate) struct HeavyHitters {
     /// Clients, in order, and their counts.
     samples: Vec<(u64, f64)>,
     total: f64,
-    /// Arrivals of each lane at the last look.
+    /// Arrivals of each lane when its notes were last read.
     arrivals: Vec<u64>,
     heavy: Vec<u64>,
     note_shift: u32,
@@ -47,7 +47,7 @@ pub(crate) struct HeavyHitters {
 pub(crate) struct Scratch {
     /// The notes of a period.
     fresh: Vec<u64>,
-    /// The samples with them.
+    /// The samples merged with the notes.
     merged: Vec<(u64, f64)>,
     /// The heavy clients found, and their shares.
     heavy: Vec<(f64, u64)>,
@@ -74,7 +74,7 @@ impl HeavyHitters {
         self.note_shift
     }
 
-    /// Takes the notes of a period, or of several in which little came; returns whether it did.
+    /// Takes the notes of a period, or of several in which little came; returns false if still too little has come.
     pub(crate) fn observe(
         &mut self,
         lanes: &[Arc<LaneCounters>],

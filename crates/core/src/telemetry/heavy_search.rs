@@ -31,7 +31,7 @@ impl HeavySearch {
         &self.classes[class]
     }
 
-    /// Looks at the notes; passes each class of which more is known now.
+    /// Reads the notes of some classes; passes each class of which more is known now.
     pub(crate) fn observe(
         &mut self,
         lanes: &[Arc<LaneCounters>],

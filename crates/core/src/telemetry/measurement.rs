@@ -67,10 +67,10 @@ pub(crate) struct Measurement<'a> {
     pub(crate) in_service: u32,
     /// Requests that wait at the end, by class number.
     pub(crate) waiting: &'a [u32],
-    /// s, as promised or found, of what is there of the plant.
+    /// s, as promised or found, of the plant's servers in use.
     pub(crate) workers: u32,
-    /// How many requests the plant works on at once: its workers, or fewer while the search for them tries that.
+    /// How many requests the plant works on at once: its workers, or fewer while the worker search tries fewer.
     pub(crate) serving: u32,
-    /// What a request of late took of a worker, without its wait in the server (s); `None` before the first was released.
+    /// The time that a request recently took of a worker, without its wait in the server (s); `None` before the first release.
     pub(crate) service_seconds: Option<f64>,
 }

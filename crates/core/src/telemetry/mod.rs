@@ -4,7 +4,7 @@
 //! plant, heavy hitters, and the rows of the status. Nothing here moves a service level or a quota.
 //!
 //! - `counters`, `snapshot`: what each lane counts, and sums of it, whichever threads, processes or gateways counted
-//! - `measurement`, `monitor`: what one period showed of a class and of a plant, and what makes it of the counters
+//! - `measurement`, `monitor`: what one period showed of a class and of a plant, made from the counters
 //! - `departure_window`, `life_table`, `service_by_target`, `histogram`: distributions of response and service times;
 //!   `recent_service`: the mean service time of what was released lately
 //! - `heavy_hitters`, `heavy_search`: the clients that carry more than a tenth of their class's load

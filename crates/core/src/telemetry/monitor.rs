@@ -66,7 +66,7 @@ impl Monitors {
         self.arrivals.push(0);
     }
 
-    /// The levels of a class, or the plants that serve them, changed: what was released so far teaches nothing of them.
+    /// Takes changed levels of a class, or changed plants for them: what was released so far teaches nothing of the new ones.
     pub(crate) fn relevel(&mut self, class: usize, levels: usize, lanes: &[Arc<LaneCounters>]) {
         let (monitor, measurement) = (&mut self.monitors[class], &mut self.measurements[class]);
         monitor.levels = levels;
@@ -76,7 +76,7 @@ impl Monitors {
         monitor.pass_over(1..=levels, lanes, class);
     }
 
-    /// What was counted so far is no news.
+    /// Begins to measure, without what was counted so far.
     pub(crate) fn begin(&mut self, lanes: &[Arc<LaneCounters>]) {
         for (class, monitor) in self.monitors.iter_mut().enumerate() {
             monitor.totals = ClassSnapshot::sum(lanes, class, monitor.levels);
@@ -85,7 +85,7 @@ impl Monitors {
         }
     }
 
-    /// What was released at this level up to now teaches nothing.
+    /// Leaves out what was released at this level up to now.
     pub(crate) fn pass_over(&mut self, class: usize, level: usize, lanes: &[Arc<LaneCounters>]) {
         self.monitors[class].pass_over(level..=level, lanes, class);
     }
@@ -143,7 +143,7 @@ impl Monitors {
 
 impl ClassMonitor {
     /// The number of requests that have come, if `taken` were taken from the listen queue and `for_each` have come for each
-    /// of these. The fraction that is left over counts in the next sample.
+    /// taken one. The remaining fraction of a request counts in the next sample.
     #[cold]
     #[inline(never)]
     fn come(&mut self, taken: u64, for_each: f64) -> u64 {
@@ -193,8 +193,8 @@ pub(crate) struct PlantMonitor {
     service: WorkerSeconds,
 }
 
-/// What a request takes of a worker: the mean of the last period in which the workers were mostly busy. One in which they were
-/// less busy counts for less: an idle server that is asked for its health shows nothing of what the requests of a crowd take.
+/// What a request takes of a worker: the mean of the last period in which the workers were mostly busy. A period in which they
+/// were less busy counts for less: health checks of an idle server do not show what requests take under load.
 #[derive(Clone, Copy, Debug, Default)]
 struct WorkerSeconds {
     /// The weighted sum of the means (s), and the sum of their weights.
@@ -234,12 +234,12 @@ impl PlantMonitor {
         (counted, self.reported.take())
     }
 
-    /// Takes a period in which the workers had so much time (s).
+    /// Learns from a period in which all workers together had this much time (s).
     pub(crate) fn learn_service(&mut self, counted: &PlantSnapshot, capacity: f64) {
         self.service.learn(counted, capacity);
     }
 
-    /// What a request of late took of a worker, without its wait in the server (s); `None` before the first was released.
+    /// The time that a request recently took of a worker, without its wait in the server (s); `None` before the first release.
     pub(crate) fn service_seconds(&self) -> Option<f64> {
         (self.service.weight > 0.0).then_some(self.service.sum / self.service.weight)
     }

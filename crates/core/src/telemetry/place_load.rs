@@ -2,8 +2,8 @@
 //!
 //! A request holds a place at the server on its way too, of which the server sees nothing: its workers may be below their load
 //! line while all places are taken and requests wait in the gateway. So the gateway says with each request what part of its
-//! places was taken in its last period, and the server holds its line for whichever is more. That part does not depend on how
-//! long the queue is, which a promised delay or ratio may keep long by design.
+//! places was taken in its last period, and the server holds its line for that part or its workers' utilization, whichever is
+//! more. That part does not depend on how long the queue is, which a promised delay or ratio may keep long by design.
 
 use crate::sync::shared::Shared;
 use crate::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use core::fmt;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// The part of its places at a server that a gateway uses, of those that its own loop may fill, in thousandths. While it turns
-/// requests away it is what all of them would take, so more than all.
+/// requests away, the part is what all requests would take, so more than 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PlaceLoad(u32);
 
@@ -41,7 +41,7 @@ impl PlaceLoad {
     }
 }
 
-/// As the header has it.
+/// Writes the load as the header has it.
 impl fmt::Display for PlaceLoad {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{}.{:03}", self.0 / Self::ALL, self.0 % Self::ALL)

@@ -36,16 +36,16 @@ pub struct Readings {
 /// The mean over time of what was reported since the last period.
 #[derive(Clone, Default)]
 pub(crate) struct ReportedMean {
-    /// The last reading.
+    /// The time of the last reading.
     last: Option<Instant>,
     mean: Option<f64>,
-    /// The time that it is of.
+    /// The time (s) that the mean covers.
     seconds: f64,
 }
 
 impl ReportedMean {
-    /// Takes a reading, of the time since the last one. How long the first one's was is not known: it counts until there is
-    /// another.
+    /// Takes a reading of the time since the last one. The time of the first reading is not known, so it counts only until
+    /// there is another.
     pub(crate) fn add(&mut self, now: Instant, value: f64) {
         let seconds = self.last.replace(now).map_or(0.0, |last| now.since(last).as_secs_f64());
         self.seconds += seconds;

@@ -1,28 +1,28 @@
 //! The mean service time of requests that were released lately, of one class or of several together.
 
-/// What is remembered of them.
+/// The remembered requests and their service times.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RecentService {
     /// Requests released, and their service times (ns), up to the last look.
     before: Option<[u64; 2]>,
-    /// Requests and service times of late.
+    /// Requests and service times (ns), the recent ones with more weight.
     recent: [f64; 2],
 }
 
 impl RecentService {
-    /// What has come since the last look, where these are all requests released and their service times (ns) up to now. At the
-    /// first look nothing has.
+    /// The requests released since the last look and their service times (ns), if `now` are all those up to now; zeros at the
+    /// first look.
     pub(crate) fn come(&mut self, now: [u64; 2]) -> [u64; 2] {
         let before = self.before.replace(now).unwrap_or(now);
         [0, 1].map(|place| now[place].wrapping_sub(before[place]))
     }
 
-    /// The sums of the next look are those of other requests.
+    /// Forgets the last look, since the sums of the next one are those of other requests.
     pub(crate) fn look_anew(&mut self) {
         self.before = None;
     }
 
-    /// Remembers what has come, and keeps this part of what was remembered.
+    /// Remembers new requests, and keeps this part of those remembered before.
     pub(crate) fn remember(&mut self, come: [u64; 2], kept: f64) {
         for (recent, new) in self.recent.iter_mut().zip(come) {
             *recent = kept * *recent + new as f64;

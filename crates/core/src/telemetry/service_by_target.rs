@@ -25,8 +25,8 @@ impl ServiceByTarget {
         (1.0 - within / self.requests.max(1.0)).max(0.0) * f64::from(u8::from(self.requests > 0.0))
     }
 
-    /// The time (s) within which this part is served of the requests that service alone does not make late; D_ref where none
-    /// was. Within a part of D_ref requests count as evenly spread.
+    /// The time (s) within which service ends for this part of the requests that service alone does not make late; D_ref if
+    /// there are none. Within a part of D_ref requests count as evenly spread.
     pub(crate) fn quantile(&self, part: f64) -> f64 {
         let wanted = part * self.within.iter().sum::<f64>();
         let mut below = 0.0;

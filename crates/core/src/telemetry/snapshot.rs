@@ -83,7 +83,7 @@ impl ClassSnapshot {
         one(&mut self.response_ns, &mut window.response_ns, &counters.response_ns);
     }
 
-    /// Makes it one of a period in which nothing happened.
+    /// Makes it the snapshot of a period in which nothing happened.
     pub(crate) fn clear(&mut self, levels: usize) {
         self.counts = Counts::default();
         self.decided[..=levels].fill(0);

@@ -108,7 +108,7 @@ pub struct HeardPlaces {
 /// Why a plant is given no more requests at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LimitReason {
-    /// The plant's server refuses what is more.
+    /// The plant's server refuses further requests.
     Refusals,
     /// Some of its servers are out of use, and those that are left get no more than their own share.
     Outage,
@@ -121,7 +121,7 @@ pub enum LimitReason {
 }
 
 impl LimitReason {
-    /// The word for it.
+    /// The reason in one word.
     pub fn as_str(self) -> &'static str {
         match self {
             LimitReason::Refusals => "refusals",
@@ -204,13 +204,13 @@ pub struct DeadlineStatus {
 }
 
 impl DeadlineStatus {
-    /// The number of so many requests that may be late.
+    /// How many of `requests` requests may be late.
     pub fn may_be_late(&self, requests: u64) -> f64 {
         (1.0 - self.in_time / 100.0) * requests as f64
     }
 
-    /// Whether more of so many requests were late than may be, and not by chance: by more than three standard deviations of a
-    /// Poisson count.
+    /// Whether `late` of `requests` requests are more than may be late, by more than three standard deviations of a Poisson
+    /// count.
     pub fn is_missed(&self, late: u64, requests: u64) -> bool {
         let allowed = self.may_be_late(requests);
         late as f64 > allowed + 3.0 * libm::sqrt(allowed.max(1.0))
@@ -329,7 +329,7 @@ pub struct ModelStatus {
     pub per_byte_seconds: Option<f64>,
     /// 0 (unknown) .. 1 (exact): one minus the relative standard error of the prediction for the present mix.
     pub confidence: f64,
-    /// The last period did not excite it: nothing was learned.
+    /// Whether the last period did not excite the model, so that nothing was learned.
     pub frozen: bool,
 }
 

@@ -1,12 +1,12 @@
 //! The listen queue of a server that decides inside: its requests cannot be seen, but its length is reported.
 //!
-//! A request arrives when a process takes it, so that what is counted is what the server can take, and not what comes, while
-//! requests wait. Arrivals are the requests that were taken plus the growth of the queue. That growth is divided among the
-//! classes as what was taken is, since the mix of the queue is not seen; the oldest are taken first.
+//! A request arrives when a process takes it. So while requests wait, arrivals count what the server can take, and not what
+//! comes. Arrivals are the requests that were taken plus the growth of the queue. That growth is divided among the classes as
+//! what was taken is, since the mix of the queue is not seen; the oldest are taken first.
 
 use crate::telemetry::measurement::ClassMeasurement;
 
-/// What is known of it.
+/// What is known of the queue.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct UnseenQueue {
     /// How many requests waited when its length was last reported.
@@ -25,7 +25,7 @@ impl UnseenQueue {
         }
     }
 
-    /// How many have come for each that was taken, where that is not one.
+    /// How many requests have come for each that was taken; `None` if one has.
     #[inline]
     pub(crate) fn come_for_each(&mut self, taken: impl Iterator<Item = u64>) -> Option<f64> {
         if self.growth == 0 {
@@ -39,7 +39,7 @@ impl UnseenQueue {
         Some((1.0 + growth / taken).max(0.0))
     }
 
-    /// Adds what waits to each class.
+    /// Adds to each class its part of the queue.
     pub(crate) fn add_waiting(&self, classes: &[ClassMeasurement], waiting: &mut [u32]) {
         if self.length == 0 {
             return;
