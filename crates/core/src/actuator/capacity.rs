@@ -1,5 +1,5 @@
-//! How many workers a plant has and how many requests it is given at once: promised, or found by the worker search, and of
-//! these the share that is there, where some of its servers are out of use.
+//! How many workers a plant has and how many requests it is given at once: as promised or found by the worker search, and
+//! reduced to the share of the plant's servers that is in use.
 
 use crate::time::Instant;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -12,9 +12,9 @@ pub(crate) struct Capacity {
     limit: AtomicU32,
     /// The most requests in service at once for the sake of promised times.
     most_for_times: AtomicU32,
-    /// The places of which exempt requests and streams hold their shares.
+    /// The number of places of which exempt requests and streams may hold a share.
     shared: AtomicU32,
-    /// The workers and the limit while all servers are there.
+    /// The workers and the limit while all servers are in use.
     whole: [AtomicU32; 2],
     /// Whether the number of workers is promised, reported, or was seen in throughput that levels off.
     is_known: AtomicU32,
@@ -51,18 +51,18 @@ impl Capacity {
         capacity
     }
 
-    /// How many workers are there.
+    /// The number of workers of the servers in use.
     pub(crate) fn workers(&self) -> u32 {
         self.workers.load(Ordering::Relaxed)
     }
 
-    /// What the quotas of classes are parts of: the workers, or the places where more of these are configured than workers.
-    /// There a request takes the time for which it has a place.
+    /// The total that class quotas divide: the workers if they are searched for, else the places, of which more may be
+    /// configured than workers. A request then takes the time for which it has a place.
     pub(crate) fn quota_total(&self) -> u32 {
         if self.is_searched { self.workers() } else { self.limit() }
     }
 
-    /// The places of a quota: while the search tries more than the workers, each class has its part of these too.
+    /// The places of a quota. While the search allows more places than workers, each class has its part of these too.
     pub(crate) fn quota_places(&self, quota: f64) -> f64 {
         quota * (f64::from(self.limit()) / f64::from(self.quota_total().max(1))).max(1.0)
     }
@@ -78,7 +78,7 @@ impl Capacity {
         self.limit.load(Ordering::Relaxed)
     }
 
-    /// The places of which exempt requests and streams hold their shares.
+    /// The number of places of which exempt requests and streams may hold a share.
     pub(crate) fn shared(&self) -> u32 {
         self.shared.load(Ordering::Relaxed)
     }
@@ -97,18 +97,18 @@ impl Capacity {
         self.refuses.load(Ordering::Relaxed)
     }
 
-    /// Says whether the plant refuses requests, and which limit holds again if it does while a higher one is tried.
+    /// Sets whether the plant refuses requests, and the limit that holds again if it does while a higher one is tried.
     pub(crate) fn set_refuses(&self, refuses: bool, tried_from: Option<u32>) {
         self.refuses.store(refuses, Ordering::Relaxed);
         self.tried_from.store(tried_from.unwrap_or(0), Ordering::Relaxed);
     }
 
-    /// The search lowers the limit.
+    /// Notes that the search lowers the limit.
     pub(crate) fn lower(&self, now: Instant) {
         self.lowered_ns.store(now.as_nanos(), Ordering::Relaxed);
     }
 
-    /// Whether the limit was lowered since then.
+    /// Whether the limit was lowered since a request started.
     pub(crate) fn was_lowered_since(&self, started: Instant) -> bool {
         started.as_nanos() <= self.lowered_ns.load(Ordering::Relaxed)
     }
@@ -122,7 +122,7 @@ impl Capacity {
         }
     }
 
-    /// The plant refused a request that started as the n-th.
+    /// Returns to the limit before a trial, if the plant refused a request that only the trial let start, as the n-th.
     pub(crate) fn refused(&self, n: u32) {
         let tried_from = self.tried_from.load(Ordering::Relaxed);
         if (1..n).contains(&tried_from) {
@@ -130,7 +130,7 @@ impl Capacity {
         }
     }
 
-    /// Whether the number of workers is known: configured, or found.
+    /// Whether the number of workers is known: configured, reported or found.
     pub(crate) fn is_known(&self) -> bool {
         self.is_known.load(Ordering::Relaxed) != 0
     }
@@ -153,7 +153,7 @@ impl Capacity {
         is_other
     }
 
-    /// Writes the numbers that requests read. While the workers are searched for the share does not apply: the search finds
+    /// Writes the numbers that requests read. Until the number of workers is known the share does not apply: the search finds
     /// the workers of the servers in use.
     fn publish(&self) {
         let is_known = self.is_known();

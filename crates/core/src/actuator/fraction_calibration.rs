@@ -7,8 +7,8 @@
 //! calibration follows this ratio, and the service level is set to F / ratio.
 //!
 //! Counts may be small, as those of a site that is served one request in a hundred. The mean of the logarithm of such a count
-//! is far from the logarithm of its mean. So what is followed there is the error of the count itself, whose mean is zero at the
-//! true ratio, and only a count that is off by more than chance is judged by its logarithm.
+//! is far from the logarithm of its mean. So for small counts the error of the count itself is followed, whose mean is zero at
+//! the true ratio, and only a count that is off by more than chance is judged by its logarithm.
 //!
 //! The law's bias cannot do this: a bias adds to the set point, and this is a factor that may be a thousand.
 //!
@@ -38,10 +38,10 @@ const NOISE: f64 = 0.5;
 /// [`FEWEST_EXPECTED`] requests.
 const DEVIATIONS: f64 = 3.0;
 const FEWEST_EXPECTED: f64 = 4.0;
-/// Where fewer are expected at the higher level, the count is small. (From there on a tenth too many are served, at twenty a
-/// thirtieth.)
+/// If fewer requests are expected at the higher level, the count is small. (By its logarithm a tenth too many would be served
+/// at this number, and a thirtieth at twenty.)
 const FEW: f64 = 5.0;
-/// Where fewer than this are expected, none is no news.
+/// If fewer requests than this are expected, a count of none teaches nothing.
 const NONE: f64 = 1e-3;
 /// With fewer requests in a period nothing is learned.
 const FEWEST: u64 = 20;
@@ -95,7 +95,7 @@ impl FractionCalibration {
         let upper = decided.get(whole as usize + 1).copied().unwrap_or(0) as f64;
         let expected = total as f64 * self.wanted;
         if fraction <= 0.0 || total < FEWEST || (upper == 0.0 && expected < NONE) {
-            // All requests were served alike, so the calibration fades.
+            // The period teaches nothing of this ratio, so the calibration fades.
             return;
         }
         let (error, factor) = (upper - expected, log(upper.max(0.5) / expected));
@@ -168,8 +168,8 @@ mod tests {
         assert!(calibration.service_level(0.01, 2.0) > 0.05, "{calibration:?}");
     }
 
-    /// A site of 30 or 100 requests a second whose contract is for few: where the logarithm was followed it was served 0.55 of
-    /// one request a period, and 1.3 times two.
+    /// A site of 30 or 100 requests a second whose contract is for few: by the logarithm it was served 0.55 of one request a
+    /// period, and 1.3 times two.
     #[test]
     fn the_wanted_number_is_served_in_the_mean_also_where_it_is_small() {
         let mut random = crate::random::Random::new(9611);

@@ -4,14 +4,15 @@
 //! level I. So a client keeps its level while m stands still, unless it is a heavy client or its class chooses at random: then
 //! its level is drawn by request. And raising m never lowers the level of any client. `request/client_hash.rs` makes the hash.
 //!
-//! Where the operator wants that it is not always the same clients, the hashes turn: each has the same number added, which
-//! goes once round in the time that was promised. At any moment as few clients enter the fraction as leave it, and in a whole
-//! turn each client is in it for F of the time. A new key would change the level of most clients at once.
+//! If the operator wants the chosen clients to change, the hashes turn: one number is added to all of them, and goes once round
+//! in the time that was promised. At any moment as few clients enter the fraction as leave it, and in a whole turn each client
+//! is in it for F of the time. A new key would change the level of most clients at once.
 
 use crate::actuator::service_level::{FRACTION_ONE, ServiceLevel};
 use crate::time::Duration;
 
-/// What is added to all hashes at this time since the Unix epoch, so that instances agree, where a turn takes `rekey`.
+/// The number that is added to all hashes at this time since the Unix epoch, if a turn takes `rekey`. All instances agree on
+/// it.
 pub(crate) fn turn_at(unix_time: Duration, rekey: Duration) -> u64 {
     let whole = rekey.as_nanos().max(1);
     ((unix_time.as_nanos() % whole) * u128::from(FRACTION_ONE) / whole) as u64

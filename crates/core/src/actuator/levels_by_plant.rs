@@ -28,7 +28,7 @@ pub(crate) struct LevelPart {
     pub(crate) top: usize,
     /// In `[base, top]`, as a fraction of the clients that come to this part.
     pub(crate) m: f64,
-    /// The part of the requests that come to it which it passes down, as allocated.
+    /// The part of its requests that it passes down, as allocated.
     passes: f64,
 }
 
@@ -69,7 +69,7 @@ impl LevelsByPlant {
         self.parts.iter().find(|part| part.plant == plant).map(|part| part.m)
     }
 
-    /// Sets m at a plant, and which part of the requests it passes down; returns whether m is another one than before.
+    /// Sets m at a plant, and which part of the requests it passes down; returns whether m has changed.
     pub(crate) fn set(&mut self, plant: usize, m: f64, passes: f64) -> bool {
         let Some(part) = self.parts.iter_mut().find(|part| part.plant == plant) else { return false };
         part.passes = passes;
@@ -78,7 +78,7 @@ impl LevelsByPlant {
         is_other
     }
 
-    /// Goes on from an m at a plant, of which is not known how it was allocated.
+    /// Restores m at a plant. How it was allocated is not known.
     pub(crate) fn restore(&mut self, plant: usize, m: f64) {
         if let Some(part) = self.parts.iter_mut().find(|part| part.plant == plant) {
             part.m = m.clamp(part.base as f64, part.top as f64);

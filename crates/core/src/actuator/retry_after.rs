@@ -7,12 +7,12 @@ use crate::random::Random;
 use crate::time::{Duration, Instant};
 use core::sync::atomic::{AtomicU64, Ordering};
 
-/// A client that is to stay away for a time t is told an instant between t and t + t / LATER, or up to the latest of the
-/// forecast if that is later.
+/// If admission would not let a client in before a time t, it is told an instant between t and t + t / LATER, or up to the
+/// latest of the forecast if that is later.
 const LATER: u32 = 4;
 
-/// The longest time for which the load has a request stay away (s): no load is known that far ahead. Ten seconds at three times
-/// the set point are made up for in that time by a server that is half empty.
+/// The longest time for which the load keeps a request away (s): no load is known that far ahead. In that time a server that is
+/// half empty makes up for ten seconds at three times the set point.
 pub(crate) const LONGEST: f64 = 120.0;
 
 /// The times after which turned-away requests are to come again.
@@ -33,7 +33,7 @@ impl AtomicReturnTimes {
         self.0.store(ms(times.soonest) << 32 | ms(times.latest), Ordering::Relaxed);
     }
 
-    /// Takes over what another word says.
+    /// Copies another word.
     pub(crate) fn follow(&self, other: &Self) {
         self.0.store(other.0.load(Ordering::Relaxed), Ordering::Relaxed);
     }

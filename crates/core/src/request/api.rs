@@ -31,7 +31,7 @@ pub trait RequestView {
     }
     /// The first header of this name (any case); `None` if absent or not text.
     fn header(&self, name: &str) -> Option<&str>;
-    /// The value of the first cookie of this name, if it counts.
+    /// The value of the first cookie of this name; `None` if it is absent or the shell does not let it count.
     fn cookie(&self, name: &str) -> Option<&str> {
         cookie(self, name)
     }
@@ -50,7 +50,7 @@ pub fn cookie<'r>(request: &'r (impl RequestView + ?Sized), name: &str) -> Optio
     pairs.filter_map(|pair| pair.trim().split_once('=')).find(|(n, _)| *n == name).map(|(_, value)| value)
 }
 
-/// How often a connection is counted that goes on sending requests ([`Target::repeats`]).
+/// The time after which a connection that goes on sending requests is counted again ([`Target::repeats`]).
 pub const COUNTED_EVERY: Duration = Duration::from_secs(1);
 
 /// Where a request belongs, and what its level and its cost depend on: the result of classification.
@@ -67,9 +67,10 @@ pub struct Target {
     /// Whether its body still comes while it holds a place at the plant. The shell sets it, since classification does not
     /// know.
     pub streams: bool,
-    /// Whether its connection, which has one request under way at a time, sent another one of the same class and was counted
-    /// within [`COUNTED_EVERY`]. The shell sets it, since classification does not know; of streams that share a connection each
-    /// counts as one. The connections that are counted bound how many requests can wait at once, however many are sent.
+    /// Whether its connection, which has one request under way at a time, sent another request of the same class and was
+    /// counted within [`COUNTED_EVERY`]. The shell sets it, since classification does not know; each of several streams on a
+    /// connection counts as a connection. The connections that are counted bound how many requests can wait at once, however
+    /// many are sent.
     pub repeats: bool,
     /// The number of its type among its site's types; 0 where no deadline is promised.
     pub request_type: u16,
@@ -90,14 +91,14 @@ impl Target {
     }
 }
 
-/// The shell's own name for a request, handed back in verdicts. The engine does not read it. No two requests that wait may have
-/// the same.
+/// The shell's own name for a request, handed back in verdicts. The engine does not read it. No two waiting requests may have
+/// the same token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Token(pub u64);
 
 /// A token that a shell makes of the place in which a request of a lane waits.
 impl Token {
-    /// Bits of a place's number, and of the number of the request in it; what is left is the lane's.
+    /// Bits of a place's number, and of the number of the request in it; the lane's number has the other bits.
     const BITS: (u32, u32) = (24, 32);
 
     /// The token of the request in this place. `generation` counts the place's requests.
@@ -223,7 +224,7 @@ impl Permit {
     pub fn is_abandoned(&self) -> bool {
         self.abandoned
     }
-    /// Takes time out of the request's service and response times: the plant only waited for the client in it.
+    /// Takes time out of the request's service and response times, because the plant only waited for the client then.
     pub fn excuse(&mut self, waited: Duration) {
         self.excused_ns += waited.as_nanos() as u64;
     }
@@ -255,7 +256,7 @@ pub struct Service {
 pub enum Outcome {
     /// The whole response was delivered.
     Completed,
-    /// The plant or the gateway failed it; also by an answer that says so ([`of_answer`](Outcome::of_answer)).
+    /// The plant or the gateway failed it, or its answer is an error ([`of_answer`](Outcome::of_answer)).
     Failed,
     /// The client left before its response's end.
     Abandoned,
@@ -265,8 +266,8 @@ impl Outcome {
     /// All outcomes, in the order of their numbers.
     pub const ALL: [Outcome; 3] = [Outcome::Completed, Outcome::Failed, Outcome::Abandoned];
 
-    /// How a request ended whose whole answer had this status. One of 500 and above is an error of the plant: no model learns
-    /// from it, and no promise is kept by it. The gateway, the layer and a server that decides itself all go by this.
+    /// The outcome of a request whose whole answer had this status. A status of 500 or more is an error of the plant: no model
+    /// learns from it, and no promise is kept by it. The gateway, the layer and a server that decides itself all go by this.
     pub const fn of_answer(status: u16) -> Outcome {
         if status >= 500 { Outcome::Failed } else { Outcome::Completed }
     }

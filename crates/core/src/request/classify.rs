@@ -69,7 +69,7 @@ impl Rule {
         self.miss(request).is_none()
     }
 
-    /// Whether it holds for each request of a client, or for none; `None` if that depends on the request.
+    /// Whether the rule holds for each request of a client, or for none; `None` if that depends on the request.
     fn holds_for_client(&self, client: IpAddr) -> Option<bool> {
         let Rule { paths, methods, query, headers, cookies, clients } = self;
         if !clients.is_empty() && !clients.iter().any(|network| network.contains(client)) {
@@ -204,7 +204,8 @@ impl Classifier {
         }
     }
 
-    /// Where a request belongs; `None` if no site has its host, and none expects it from its client whatever the host is.
+    /// Where a request belongs; `None` if no site has its host, and none has an exemption for it and its client, whatever the
+    /// host.
     pub fn classify(&self, request: &impl RequestView) -> Option<Target> {
         let site = self.hosts.site(request.host(), |site, host| self.sites[site].has_lower_case_host(host));
         let site = site.or_else(|| self.site_of_exempt(request))?;
@@ -220,8 +221,8 @@ impl Classifier {
         self.sites.iter().position(|site| site.exempt.iter().any(expects))
     }
 
-    /// Where each request of a client belongs that comes from this address, whatever it asks for; `None` if that depends on
-    /// the request. Its features of cost are left out.
+    /// Where each request from this address belongs, whatever it asks for; `None` if that depends on the request. Its features
+    /// of cost are left out.
     pub fn classify_client(&self, client: IpAddr) -> Option<Target> {
         self.sites.first()?.target_of_client(client, self.key)
     }

@@ -68,7 +68,7 @@ impl Explanation {
     }
 }
 
-/// Explains a request; `seed` as in [`Engine::new`](crate::Engine::new). `None` if no site has its host.
+/// Explains a request; `seed` as in [`Engine::new`](crate::Engine::new). `None` if it belongs to no site.
 ///
 /// # Errors
 /// The promises that contradict each other, one sentence each.

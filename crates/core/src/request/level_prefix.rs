@@ -21,7 +21,7 @@ pub enum Authority {
 }
 
 impl Authority {
-    /// For a server that knows no other name of itself than the host that the client asked, at whatever port.
+    /// The authority's kind for a server whose only name is the host that the client asked, at whatever port.
     pub fn of(authority: &[u8], host: &[u8]) -> Authority {
         let is_own = host_of(authority).eq_ignore_ascii_case(host_of(host));
         if is_own { Authority::Site } else { Authority::Other }
@@ -42,7 +42,7 @@ pub struct Prefixed<'a> {
 pub struct Cut {
     /// The bytes of the text that are replaced.
     pub part: Range<usize>,
-    /// Shorter than the part: a slash or nothing.
+    /// The text in place of the part, which is shorter: a slash or nothing.
     pub instead: &'static [u8],
 }
 
@@ -65,8 +65,8 @@ impl Cut {
 }
 
 impl Prefixed<'_> {
-    /// The part of a response's field that the client must not see; `None` if the field stays as it is. `whom` is asked for
-    /// scheme, with its slashes, and authority.
+    /// The part of a response's field that the client must not see; `None` if the field stays as it is. `whom` tells whose a
+    /// scheme, with its slashes, and an authority are.
     pub fn cut(self, name: &[u8], value: &[u8], whom: impl FnOnce(&[u8], &[u8]) -> Authority) -> Option<Cut> {
         // Most fields are distinguished by their length alone.
         match name.len() {
@@ -118,7 +118,7 @@ impl Prefixed<'_> {
         None
     }
 
-    /// The prefix of a path that begins here, if it has it.
+    /// The cut of the prefix from a path that begins at this place, if the path has it.
     fn path(self, at: usize, value: &[u8]) -> Option<Cut> {
         let rest = value[at..].strip_prefix(self.root)?.strip_prefix(self.prefix)?;
         let instead: &[u8] = match rest.first() {

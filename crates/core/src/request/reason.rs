@@ -18,7 +18,7 @@ pub enum Reason {
     Overload,
     /// Rejected: the queue is full.
     QueueFull,
-    /// Refused: it would stream, and as many requests stream at its plant as may.
+    /// Refused: it would stream, and its plant has as many streams as it may.
     TooManyStreams,
     /// Dropped: it waited as long as a request may wait.
     WaitTimeout,

@@ -21,9 +21,9 @@ pub(crate) const EXTENSION: usize = DEPTH;
 pub(crate) const QUERY_KEY: usize = DEPTH + 1;
 pub(crate) const METHOD: usize = DEPTH + 2;
 pub(crate) const FEATURES: usize = DEPTH + 3;
-/// What follows in a path or in a key is not looked at.
+/// The bytes of a path or of a key that are read; the rest is ignored.
 pub(crate) const LONGEST: usize = 96;
-/// A longer segment is an identifier, and a longer extension none.
+/// A longer segment is an identifier, and a longer extension is no extension.
 pub(crate) const LONGEST_NAME: usize = 32;
 const LONGEST_EXTENSION: usize = 8;
 
@@ -57,7 +57,7 @@ fn token(text: &str) -> u32 {
     if text.is_empty() { 0 } else { text.bytes().fold(BASIS, step).max(1) }
 }
 
-/// What follows the last of these bytes; `None` where there is none.
+/// The text after the last byte of this value; `None` if there is none.
 fn after_last(text: &str, byte: u8) -> Option<&str> {
     text.get(text.bytes().rposition(|own| own == byte)? + 1..)
 }
@@ -78,7 +78,7 @@ impl<'a> ShapeParts<'a> {
         }
     }
 
-    /// As bytes, because to split a text costs several times as much.
+    /// The segments as bytes, because to split a text costs several times as much.
     pub(crate) fn segments(&self) -> impl Iterator<Item = &'a [u8]> {
         self.path.as_bytes().split(|byte| *byte == b'/').filter(|segment| !segment.is_empty()).take(DEPTH)
     }

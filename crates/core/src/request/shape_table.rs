@@ -2,12 +2,12 @@
 //!
 //! An arrival reads its type: the few rules that the loop has published are tried in their order, so it needs no table. Its
 //! shape is looked up too, so that its release can add the logarithm of its service time to the sums of that shape, from which
-//! the loop finds the types (`control/deadline/found_types.rs`). The table is bounded: [`SHAPES`] shapes of one site. A shape
-//! that finds no room is given its type and teaches nothing; the loop makes room ([`CrowdedPrefixes`]).
+//! the loop finds the types (`control/deadline/found_types.rs`). The table is bounded: [`SHAPES`] shapes of one site. A request
+//! whose shape finds no room is given its type and teaches nothing; the loop makes room ([`CrowdedPrefixes`]).
 //!
-//! A shape is known by its key, in one of [`WINDOW`] slots that follow from it, so a lookup reads at most so many words. A
-//! new shape takes a lock to be written, once. A handle has the number of its slot and how often that slot was given
-//! away, so that a long request does not teach the shape that came after its own.
+//! A shape is known by its key, in one of [`WINDOW`] slots that follow from it, so a lookup reads at most that many words. A
+//! new shape takes a lock to be written, once. A handle has the number of its slot and how often that slot was given away, so
+//! that a long request does not teach the shape that came after its own.
 //!
 //! Rules are words of their own, and a request may meet some old and some new ones: it is given the type that it had, or
 //! will have.
@@ -47,7 +47,7 @@ pub(crate) struct ShapeTable {
 struct ShapeSlot {
     /// Zero: free.
     key: AtomicU64,
-    /// How often it was given away.
+    /// How often the slot was given away.
     uses: AtomicU32,
 }
 
@@ -152,7 +152,7 @@ impl ShapeTable {
     }
 
     fn window(key: u64) -> impl Iterator<Item = usize> {
-        // The first of as many slots as are used, and those after it, from the last to the first again.
+        // The key gives the first slot of its window. The others follow it, and after the last slot comes the first again.
         let home = ((key >> 32) * (SHAPES as u64 - 1)) >> 32;
         (1 + home as usize..).take(WINDOW).map(|slot| if slot < SHAPES { slot } else { slot - (SHAPES - 1) })
     }

@@ -17,7 +17,7 @@ pub(crate) struct TypeRules {
     rules: Vec<Rule>,
     /// The request header that announces a cost.
     cost_header: Option<String>,
-    /// Where no type is configured: the types that were found.
+    /// The types that were found, if no type is configured.
     found: Option<Arc<ShapeTable>>,
 }
 

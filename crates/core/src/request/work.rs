@@ -32,15 +32,15 @@ pub(crate) struct Work {
     pub(crate) slot: u16,
     /// The tag under which the admission law has reserved it.
     pub(crate) tag: u16,
-    /// How many deadlines were ever promised at the plant before its start, which was counted for those of them that were then
-    /// (`HeldWorkers`): the lowest bits of that number.
+    /// The lowest bits of the number of deadlines ever promised at the plant before its start. Its start counts for those of
+    /// them that were still promised then (`HeldWorkers`).
     pub(crate) deadlines_before: u16,
     /// The part of the ring of waiting work by arrival in which it counts (`WaitingByAge`).
     pub(crate) ring_part: u8,
     /// For how long it was expected to wait in the server when it started there (us).
     pub(crate) queued_us: u32,
-    /// How many times as long such requests take on average if no time is cut at the longest deadline, in sixteenths; at 16 or
-    /// less, as long.
+    /// The mean time of such requests without the cut at the longest deadline, relative to that with it, in sixteenths; 16 or
+    /// less means as long.
     pub(crate) stretch: u16,
     pub(crate) features: CostFeatures,
     pub(crate) cost: Cost,

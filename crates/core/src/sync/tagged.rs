@@ -34,7 +34,7 @@ impl Tagged {
         parts(self.0.load(Ordering::Relaxed))
     }
 
-    /// Adds under this tag. An amount under another tag is discarded.
+    /// Adds under this tag. If the word has another tag, its amount is discarded.
     pub(crate) fn add(&self, tag: u16, us: u64) {
         self.change(|known, amount| Some(word(tag, us + if known == tag { amount } else { 0 })));
     }
