@@ -27,7 +27,7 @@ pub struct Class {
     pub ratio: Option<f64>,
 }
 
-/// The preference of admission by deadline, where it cannot have both.
+/// What admission by deadline prefers, where it cannot have both busy workers and short waits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Prefer {
     /// No worker idles: a request that can just be done in time is admitted.
@@ -67,7 +67,7 @@ impl Delay {
 
     /// A mean counts as missed beyond this multiple of the promise.
     pub const MISSED_MEAN: f64 = 1.1;
-    /// A share of requests that are late or lost counts as missed beyond this multiple of what may be.
+    /// A share of requests that are late or lost counts as missed beyond this multiple of the share that may be.
     pub const MISSED_SHARE: f64 = 1.3;
     /// The part of a class's requests that may fail or be turned away, however short the mean of its answers is.
     pub const MOST_LOST: f64 = 0.01;

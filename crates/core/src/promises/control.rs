@@ -15,8 +15,8 @@ pub struct Control {
     /// The time in which the choice of clients turns once round, so that each has its share of the better level; `None`:
     /// always the same clients.
     pub rekey: Option<Duration>,
-    /// The time that every rejected request is told in `Retry-After`. `None`: when there will be room, by the loop's own
-    /// forecast, for each request another time.
+    /// The time that every rejected request is told in `Retry-After`. `None`: each request is told a time of its own, by the
+    /// loop's forecast of room.
     pub retry_after: Option<Duration>,
     /// Which parts of the delay law run.
     pub delay_law: DelayParts,
@@ -106,7 +106,7 @@ impl Share {
     /// The share of every priority under AC's PRA.
     pub const ANY: Share = Share { least: 0.0, most: 1.0 };
 
-    /// Whether all of them can be had at once.
+    /// Whether all shares can be given at once.
     pub fn fit(shares: &[Share]) -> bool {
         let fits = |share: &Share| 0.0 <= share.least && share.least <= share.most && share.most <= 1.0;
         shares.iter().all(fits) && shares.iter().map(|share| share.least).sum::<f64>() <= 1.0 + 1e-9

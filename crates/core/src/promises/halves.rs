@@ -11,13 +11,13 @@
 //! server degrades first and the gateway turns requests away for the load only while more is asked for than all workers can do.
 //! A request holds a place at the server on its way too, which the server does not see: with a service of S and a way of h, and
 //! as many places as workers, the workers are used for S / (S + h) of the time at most. So the gateway reports to the server
-//! what part of its places is taken, and the server holds its line for that where it is more. There may be more places than
-//! workers (`max_connections`); they are what the gateway takes for workers.
+//! what part of its places is taken, and the server holds its line for that part where it exceeds the use of its workers. There
+//! may be more places than workers (`max_connections`); they are what the gateway takes for workers.
 
 use super::{Level, Promises, Site};
 
 impl Site {
-    /// Whether a plant that decides itself serves it.
+    /// Whether a plant that decides itself serves the site.
     fn decided_inside(&self, promises: &Promises) -> bool {
         promises.plants.get(self.plant).is_some_and(|plant| plant.decides_itself)
     }
@@ -29,7 +29,7 @@ impl Promises {
         self.sites.iter().map(|site| site.decided_inside(self))
     }
 
-    /// The promises that a gateway keeps before servers that decide themselves: of their sites it knows the highest level
+    /// The promises that a gateway keeps before servers that decide themselves: the sites of these have their highest level
     /// only. Other promises stay as they are.
     #[must_use]
     pub fn before_servers(&self) -> Promises {

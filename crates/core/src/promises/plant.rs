@@ -38,8 +38,8 @@ pub struct Plant {
     pub stream_share: f64,
     /// The plant's use by upgraded connections and streams of events.
     pub tunnels: Tunnels,
-    /// Whether it stops working on a request when the connection of that is closed. Otherwise a request whose client left
-    /// holds its place until the plant has finished it.
+    /// Whether it stops working on a request when the connection of the request is closed. Otherwise a request whose client
+    /// left holds its place until the plant has finished it.
     pub stops_when_abandoned: bool,
     /// Whether its own processes decide on levels (`halves.rs`).
     pub decides_itself: bool,

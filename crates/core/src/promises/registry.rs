@@ -112,9 +112,9 @@ impl Registry {
     }
 
     /// By class number: the lowest level that the load may give to a promised class. It is [`Site::least_level`], but 0 for a
-    /// class with a deadline beside others of a higher priority that the load may refuse, at a load line below 1. A deadline
-    /// alone fills the server beyond that line, and all of the others would be refused for what a lower class takes. Priorities
-    /// count within a site, and among sites without a contract.
+    /// class below others of a higher priority that the load may refuse, at a load line below 1. Deadlines alone fill the
+    /// server beyond that line, and all requests of the others would be refused for what a lower class takes. Priorities count
+    /// within a site, and among sites without a contract.
     pub(crate) fn least_levels(&self) -> Vec<u8> {
         let key = |member: &RegisteredClass<'_>| {
             let site = member.site;

@@ -14,7 +14,7 @@ pub struct RequestType {
     pub quantum: f64,
 }
 
-/// The types of requests that match none of their site's own types, with AC's quanta (Table 2). Which one a request has,
-/// [`DefaultType`](crate::request::DefaultType) says.
+/// The types of requests that match none of their site's own types, with AC's quanta (Table 2).
+/// [`DefaultType`](crate::request::DefaultType) determines the type of a request.
 pub const DEFAULT_TYPES: [(&str, f64); 4] =
     [("static", 1.0), ("dynamic", 10.0), ("audio", 20.0), ("video", 100.0)];

@@ -47,7 +47,7 @@ pub struct Site {
     pub default_delay: Option<Delay>,
     /// The delta of the class `default`.
     pub default_ratio: Option<f64>,
-    /// Ratios hold even where workers must idle for it.
+    /// Whether ratios hold even where workers must idle for them.
     pub strict_ratios: bool,
     /// The costs of its requests, where they differ from [`Plant::costs`](super::Plant::costs): a and b belong to one
     /// server and one kind of content.
@@ -121,19 +121,19 @@ impl Site {
         self.classes.get(index).and_then(|class| class.in_time).unwrap_or(self.in_time)
     }
 
-    /// The lowest level that the load may give to requests of that class. Where there is a deadline, it decides which
-    /// requests are refused, and the load only how well the others are served. But a deadline does not hold a site to its
+    /// The lowest level that the load may give to requests of that class. If the class has a deadline, the deadline decides
+    /// which requests are refused, and the load only how well the others are served. But a deadline does not hold a site to its
     /// contract on a server that has room, so a site that takes no part in the excess is refused by its level.
     pub(crate) fn least_level(&self, index: usize) -> u8 {
         u8::from(self.deadline_of(index).is_some() && self.held_to().is_none())
     }
 
-    /// The contract beyond which it gets nothing, on an idle server neither.
+    /// The contract beyond which the site gets nothing, even on an idle server.
     fn held_to(&self) -> Option<&Guarantee> {
         self.guarantee.as_ref().filter(|_| !self.share_excess)
     }
 
-    /// The time between two requests that are promised (s), if it gets no others; else 0.
+    /// The time between two promised requests (s), if the site gets no others; else 0.
     pub(crate) fn next_promised(&self) -> f64 {
         self.held_to().map_or(0.0, |contract| 1.0 / contract.rate)
     }

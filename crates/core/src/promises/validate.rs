@@ -1,4 +1,4 @@
-//! What an engine cannot be built from.
+//! Checks whether an engine can be built from promises.
 
 use super::{Costs, Delay, Guarantee, MAX_LEVELS, Plant, Promises, Share, Site, UtilizationLaw};
 use crate::time::Duration;
@@ -177,7 +177,7 @@ impl Site {
         self.validate_response_times(wrong);
     }
 
-    /// Checks the plants of its levels, where there are several.
+    /// Checks the plants of the site's levels, if there are several.
     fn validate_plants(&self, wrong: &mut Vec<String>) {
         let (name, plants) = (&self.name, self.plants().collect::<Vec<_>>());
         for (index, plant) in
@@ -317,7 +317,7 @@ mod tests {
         assert_eq!(all(&beside), [None, None, Some(1), Some(9)]);
         let default = Site { default_ratio: Some(3.0), ..beside };
         assert_eq!(all(&default), [None, None, Some(1), None]);
-        // Those with a ratio have no time, and a ratio needs room above the load line.
+        // Classes with a ratio have no promised time, and a ratio needs room above the load line.
         assert_eq!(Plant::usual_load_line(0, &[default]), Plant::LOAD_LINE);
     }
 

@@ -1,15 +1,16 @@
 //! Whether promised delays can be kept at the contracted rates.
 //!
-//! Inside its contract a site is served at full quality, so `S = s U*_i / R_i` is one worker's time for one of its
-//! requests, and no response is faster than S. Before that a request waits for all contracts of the plant: `W_0` until a
-//! worker is free, whoever it works for, and then for those that are served first.
+//! Inside its contract a site is served at full quality, so `S = s U*_i / R_i` is one worker's time for one of its requests,
+//! and no response is faster than S. Before its service a request waits for all contracts of the plant: `W_0` until a worker is
+//! free, whichever contract it serves, and then for the contracts that are served first.
 //!
 //! **A class that waits less lets others wait longer.** While no worker idles, the waits of a set of contracts before all
 //! others obey `sum rho_i W_i >= sigma W_0 / (1 - sigma)`, sigma being the sum of their rho (Kleinrock's conservation law);
-//! strict priority makes them equal. Contracts whose promise leaves no more time to wait are held at what they were promised,
-//! and not undercut. Sort these contracts by strictness. For every prefix A of that order, another contract of load rho waits
-//! at least `(sigma W_0 / (1 - sigma) - sum over A of rho_i W_i) / rho`, sigma being the load of A plus rho. Promises that
-//! leave more time give way, and so do contracts without a promised delay; only the request in service does not.
+//! strict priority makes them equal. Contracts whose promises leave no more time to wait than that of a class are planned to
+//! wait before it as long as they were promised, and no less. Sort these contracts by strictness. For every prefix A of that
+//! order, another contract of load rho waits at least `(sigma W_0 / (1 - sigma) - sum over A of rho_i W_i) / rho`, sigma being
+//! the load of A plus rho. Promises that leave more time give way, and so do contracts without a promised delay; only a request
+//! in service does not.
 //!
 //! `W_0 = D_q (1 - rho)` is of all contracts together, `D_q` being Erlang's and Allen-Cunneen's with `c_a^2 = c_s^2 = 1`
 //! ([`queue_delay`]).
@@ -19,14 +20,13 @@
 //! eight half-loaded workers of 40 ms have nine in ten answers within 93 ms, where the mean of service and the percentile
 //! of the wait are 40 ms together.
 //!
-//! Without a contract the rate is open, and quality may be lowered until the delay is kept; without costs or a number
-//! of workers S is unknown. Then a promise is *unverified*, and the loop reports when it is missed. Only where no lower
-//! level exists, and one request alone, behind those of contracts that are in service, takes longer than was promised, a
-//! promise without a rate is refused: no rate is low enough. All other requests of a contract give way, since a quota comes
-//! before them.
+//! Without a contract the rate is open, and quality may be lowered until the delay is kept; without costs or a number of
+//! workers S is unknown. Then a promise is *unverified*, and the loop reports when it is missed. A promise without a rate is
+//! refused only if no lower level exists, and one request alone, behind the contracts' requests in service, takes longer than
+//! was promised: no rate is low enough. All other requests of a contract give way, since a quota comes before them.
 //!
-//! Among sites without a contract a quota yields to classes of a higher priority. Nothing bounds how many requests those bring,
-//! so the plan says of such a promise that they may keep it from being kept.
+//! Among sites without a contract a quota yields to classes of a higher priority. Nothing bounds how many requests those
+//! classes bring, so the plan says that they may break such a promise.
 
 use super::{Feasibility, Known, work};
 use crate::model::{erlang_c, queue_delay, response_percentile};
@@ -55,13 +55,13 @@ pub struct DelayRow {
     /// The highest rate at which the promise could be kept (1/s), 0 if there is none; given only for promises that
     /// cannot be kept.
     pub fitting_rate: Option<f64>,
-    /// Whether classes of a higher priority, of which no contract says how many requests they bring, go before it: it is kept
-    /// only while they leave room.
+    /// Whether classes of a higher priority, whose requests no contract bounds, go before it: the promise is kept only while
+    /// they leave room.
     pub yields: bool,
 }
 
 impl DelayRow {
-    /// Whether it can be kept.
+    /// Whether the delay can be kept.
     pub fn verdict(&self) -> Feasibility {
         match self.least_seconds {
             None => Feasibility::Unverified,
@@ -90,7 +90,8 @@ impl Planned {
         self.rate * self.service_seconds
     }
 
-    /// The response time (s) of the promised kind, mean or percentile, where the mean wait is `wait`.
+    /// The response time (s) of the promised kind, mean or percentile, with the mean wait `wait` and the chance `waits` to
+    /// wait.
     fn response(&self, wait: f64, waits: f64) -> f64 {
         match self.delay.percentile {
             None => self.service_seconds + wait,
@@ -104,7 +105,7 @@ impl Planned {
         highest(target, |wait| self.response(wait, waits) <= target)
     }
 
-    /// The least delay that the plant gives it (s), behind the contracts of `first`, the strictest first.
+    /// The least delay (s) that the plant can keep behind the contracts of `first`, the strictest first.
     fn least(&self, plant: &Contracts, first: &[Planned]) -> f64 {
         let servers = f64::from(plant.workers);
         let (free, waits) = (plant.wait_for_a_worker(), plant.chance_to_wait());
@@ -188,8 +189,8 @@ impl PromisedDelay<'_> {
         Some(Planned { site: self.index, delay: self.delay, rate: guarantee.rate, service_seconds })
     }
 
-    /// What one request alone takes, if no contract bounds the rate and even that is too long. A mean delay has the wait for
-    /// the contracts' requests in service in it too. A percentile depends on how service times vary, which is not known.
+    /// The response time of one request alone, if no contract bounds the rate and even that time is too long. A mean includes
+    /// the wait for the contracts' requests in service. A percentile does not: how service times vary is not known.
     fn alone_too_long(&self, plant: &Contracts) -> Option<f64> {
         let only = self.site.guarantee.is_none() && self.site.levels.len() == 1;
         let service = self.service_seconds.filter(|_| only)?;

@@ -16,9 +16,9 @@
 //!
 //! Delays that were promised beside a contract are planned in `delays.rs`.
 //!
-//! Before a and b are known a plan is *unverified*, not refused; and so is that of a rate alone where bytes cost something and
-//! nothing says how many there are. While the engine runs, the same table with learned costs warns of promises that can no
-//! longer be kept.
+//! Before a and b are known a plan is *unverified*, not refused; and so is the plan of a contract for a rate alone, if bytes
+//! cost something and their number is not known. While the engine runs, the same table with learned costs warns of promises
+//! that can no longer be kept.
 
 use crate::promises::{Costs, Guarantee, Plant, Promises, Site};
 use alloc::{string::String, vec::Vec};
