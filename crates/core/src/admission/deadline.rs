@@ -48,8 +48,7 @@ use libm::sqrt;
 
 /// The relative error of a wait that comes from errors of the estimates.
 const WAIT_ERROR: f64 = 0.055;
-/// While less than this part of the workers is used, and few requests wait, a request that is probably late may take an idle
-/// one.
+/// While less than this part of the workers is used, few requests wait, and one that is probably late may take an idle worker.
 const PROBES_BELOW: f64 = 0.7;
 /// The same for a request that is in time more often than late. On a server with less to spare it would take the place of
 /// others that are in time.
@@ -124,7 +123,7 @@ fn admit_at_level(
         return Ok(());
     }
     if retry_after.is_none() {
-        // While a lighter level is left to try, the idle server is not closed to the request.
+        // While a lighter level is left to try, the request may still enter an idle server at that level.
         let to_spare =
             level <= lowest && workers.idle && unfinished.used_below(PROBES_BELOW, &workers) >= 1.0;
         if estimates.is_invited(features, level, to_spare) {
@@ -135,7 +134,7 @@ fn admit_at_level(
     Err(WouldBeLate { retry_after })
 }
 
-/// Counts the work of a request that is refused at all levels: by it the loops keep room and admit on trial.
+/// Counts the work of a request that is refused at all levels: by it the loops keep room, and admit some on trial.
 fn count_refused(unfinished: &UnfinishedWork, (work, own): (&Work, OwnTime), late: &WouldBeLate) {
     let mean_us = work.cost.mean_us.into();
     if late.retry_after.is_some() {

@@ -8,7 +8,7 @@
 //! bring is in `RankWork::is_passed_by`.
 //!
 //! A class with a delay has a quota of the workers, which it is given before all ranks but higher priorities
-//! (`scheduling/queue.rs`): its requests are ahead of a request as far as the quota has room, and it takes the used part.
+//! (`scheduling/queue.rs`): its requests are ahead of a request as far as the quota has room, and its load counts up to it.
 //!
 //! A request in service that takes longer than a whole deadline holds its worker for as long as requests with that deadline can
 //! wait (`held_workers.rs`). For them there is one worker less, and its residual work is not in the sum: a download of ten

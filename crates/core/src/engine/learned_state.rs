@@ -55,7 +55,7 @@ pub struct LearnedClass {
     pub class: String,
     /// m as applied and as allocated, at the site's own plant.
     pub service_level: [f64; 2],
-    /// The natural logarithm of the part of its requests at the higher level over the fraction of its clients there.
+    /// The natural logarithm of the part of its requests at the higher level, divided by the fraction of its clients there.
     pub calibration: f64,
     /// The cost of its requests at each level 1..=M.
     pub levels: Vec<LearnedLevel>,

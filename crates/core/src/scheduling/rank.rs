@@ -14,8 +14,8 @@ pub(crate) enum Standing {
 }
 
 const PRIORITIES: u16 = 1 + u8::MAX as u16;
-/// The kinds of ranks. Kinds 1 and 2 are not used: an earlier version has kept forecasts of ranks with other kinds in their
-/// bands, which would be taken for forecasts of these.
+/// The kinds of ranks. Kinds 1 and 2 are not used: an earlier version has saved forecasts under their bands, which would be
+/// taken for forecasts of other ranks.
 const GUARANTEED: u16 = 3;
 const CONTRACTED: u16 = 4;
 const ORDINARY: u16 = 5;

@@ -1,6 +1,6 @@
 //! The listen queue of a server that decides inside: its requests cannot be seen, but its length is reported.
 //!
-//! A request arrives when a process takes it. So while requests wait, arrivals count what the server can take, and not what
+//! A request arrives when a process takes it. So while requests wait, the counters show what the server can take, and not what
 //! comes. Arrivals are the requests that were taken plus the growth of the queue. That growth is divided among the classes as
 //! what was taken is, since the mix of the queue is not seen; the oldest are taken first.
 
@@ -25,7 +25,7 @@ impl UnseenQueue {
         }
     }
 
-    /// How many requests have come for each that was taken; `None` if one has.
+    /// How many requests have come for each that was taken; `None` if one has, or none was taken.
     #[inline]
     pub(crate) fn come_for_each(&mut self, taken: impl Iterator<Item = u64>) -> Option<f64> {
         if self.growth == 0 {

@@ -104,7 +104,7 @@ impl Engine {
     /// The token buckets of a site's contract; an unchanged contract keeps its buckets.
     fn contract(&self, site: usize, before: &PublishedState) -> Option<Arc<TokenBucket>> {
         let guarantee = self.registry.promises.sites[site].guarantee?;
-        // A new class has no contract before.
+        // A new class had no contract before.
         let own = self.registry.sites[site].classes.iter();
         let mut known = own.filter_map(|class| before.classes.get(usize::from(*class))?.contract.as_ref());
         let known = known.find(|contract| *contract.guarantee() == guarantee);
