@@ -1,10 +1,10 @@
 //! Blindness: requests come, and no sense shows that they take anything.
 //!
 //! A load that is not seen seems to fit at full quality, so a blind agent would give full quality back in the midst of an
-//! overload, again and again. Requests take a server something: at the least possible cost of one, so many of them make a
-//! utilization that must show ([`LoadSense::least_utilization`](super::LoadSense::least_utilization)). If a sense shows less
-//! than half of that for some periods, it does not see the load. At a rate at which even that would not show, nothing can be
-//! said, and nothing is at stake.
+//! overload, again and again. Requests take a server something: at the least possible cost of each, they make a utilization
+//! that must show ([`LoadSense::least_utilization`](super::LoadSense::least_utilization)). If a sense shows less than half of
+//! that utilization for some periods, it does not see the load. At a rate at which that utilization would not show either,
+//! nothing can be said, and nothing is at stake.
 
 use super::Sample;
 
@@ -25,7 +25,7 @@ pub(super) struct Blindness {
     work: f64,
     least: f64,
     is_blind: bool,
-    /// Periods in succession that were otherwise.
+    /// Periods in succession that showed the opposite of `is_blind`.
     otherwise: u32,
 }
 

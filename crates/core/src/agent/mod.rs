@@ -110,7 +110,7 @@ pub enum Why {
     },
     /// A request that comes now would be answered too late, because of the requests that wait.
     Queue {
-        /// How many.
+        /// The number of waiting requests.
         waiting: u32,
         /// The wait of the last of them.
         wait: Duration,
@@ -264,8 +264,8 @@ mod tests {
     }
 
     /// An nginx that serves files: 38,000 requests a second and none in service whenever it is asked, while its processes use
-    /// this part of their processor; clients are degraded at the beginning. For how long it was blind, and whether full
-    /// quality came back.
+    /// this part of their processor; clients are degraded at the beginning. Returns for how long the agent was blind, and
+    /// whether full quality came back.
     fn beside_static_files(policy: AgentPolicy, processor: Option<f64>) -> (u32, bool) {
         let every = Duration::from_millis(500);
         let (threshold, period) = (Threshold::Promised(every), Duration::from_secs(1));

@@ -5,13 +5,13 @@
 //! is over. Without overload the response time shows nothing about the load (CA 4.2), so the return to full quality is
 //! decided by the load alone.
 //!
-//! The listen queue of a server is nearly full or nearly empty, hardly ever between, so the time that a probe waits in it
-//! is a clear sign. The threshold is the promised response time, or `0.9 Q S` on top of the fastest
-//! answer of the last minutes, because a probe waits for the queue and then is served itself. A queue that does not once run
-//! empty for minutes makes answers late; late answers are not among them, so an overload does not raise its own threshold,
-//! and a server that has become slower by less than that is soon compared with itself. S is measured (`offered_load.rs`), so
-//! that the server need not be benchmarked first. More than a second in the queue is too late however long the queue is: 511
-//! requests before a server of 40 pages a second wait for 11 s, and by then the clients are gone.
+//! The listen queue of a server is nearly full or nearly empty, hardly ever between, so the time that a probe waits in it is a
+//! clear sign. The threshold is the promised response time, or `0.9 Q S` on top of the fastest answer of the last minutes,
+//! because a probe waits for the queue and then is served itself. The fastest answer is chosen among those that were not late,
+//! since a queue that never runs empty for minutes makes all answers late. So an overload does not raise its own threshold, and
+//! a server that has become slower, but not so much that answers are late, is soon compared with itself. S is measured
+//! (`offered_load.rs`), so that the server need not be benchmarked first. More than a second in the queue is too late however
+//! long the queue is: 511 requests before a server of 40 pages a second wait for 11 s, and by then the clients are gone.
 //!
 //! One late answer may come from a slow disk; two in succession are overload. A probe that is still open when its
 //! answer is late counts already, and once more for each further interval, so that overload is found although no answer comes.
@@ -55,7 +55,7 @@ const LEAST: Duration = Duration::from_millis(20);
 
 /// For how long the fastest answer counts: at least this, and at most twice.
 const FASTEST_FOR: Duration = Duration::from_secs(300);
-/// The number of answers for which it counts where probes are rarer.
+/// If probes are rarer, the fastest answer counts for this number of answers.
 const FASTEST_OF: u32 = 20;
 
 /// The fastest answer of the present span of time and of the one before it.
@@ -249,7 +249,7 @@ mod tests {
         assert!(!overload.look(&answered(4, 220), None, Some(0.002)));
     }
 
-    /// Every half second: the probe's answer takes so long.
+    /// Sends a probe every half second, each of which is answered after `ms`.
     fn probed(overload: &mut Overload, ended: &mut u64, seconds: u64, ms: u64) {
         for _ in 0..2 * seconds {
             *ended += 1;
