@@ -30,10 +30,10 @@
 //! Requests that come many at once, as those of a page, are larger steps than the 1 for which e is chosen. Then the promise
 //! needs room instead: a rate a tenth above what comes, and a burst of twenty pages (docs/decisions, 6).
 //!
-//! A deep bucket would let a burst at a slow contract take its server for a minute. So if a bucket is deeper than the promised
-//! burst, a second one beside it has that burst as its depth, at twice the rate: Poisson arrivals at R_max are eight ahead of
-//! twice the rate less often than [`CHANCE`], with a probability of 3e-5 (the wait of M/D/1 at a load of 1/2, since a slack of
-//! 1 is too large for the formula above).
+//! A deep bucket would let a burst at a slow contract take its server for a minute. So if the bucket of requests is deeper than
+//! the promised burst, a second one beside it has that burst as its depth, at twice the rate: Poisson arrivals at R_max are
+//! eight ahead of twice the rate less often than [`CHANCE`], with a probability of 3e-5 (the wait of M/D/1 at a load of 1/2,
+//! since a slack of 1 is too large for the formula above).
 //!
 //! Where the contracts of a plant cannot all be carried, a site that would take more than its part is *held*: none of its
 //! requests conforms until all can be carried (`control/allocation/contracts.rs`).
@@ -310,8 +310,8 @@ mod tests {
         libm::pow(1.0 - u * span, -1.0 / shape) / mean
     }
 
-    /// Uses a contract of so many responses per second, and of their bytes alone if `bytes_only`: at each second a multiple
-    /// of it. Returns the share of the requests that conforms, and the conforming bytes in seconds' worth of the contract.
+    /// Uses a contract of `rate` responses per second and their bytes, or of the bytes alone if `bytes_only`, `multiple` times
+    /// over. Returns the share of the requests that conforms, and the conforming bytes in seconds' worth of the contract.
     fn used(
         (rate, seconds): (f64, f64),
         multiple: fn(f64) -> f64,
@@ -355,8 +355,8 @@ mod tests {
         }
     }
 
-    /// Offers a multiple of a contract for 120 responses/s and their bytes; after 20 s, or before all, comes one response
-    /// of so many times the mean. Returns the share that conforms from 30 s to 400 s.
+    /// Offers `multiple` times a contract for the bytes of 120 responses/s; after `at` seconds comes one response of `times`
+    /// times the mean. Returns the share that conforms from 30 s to 400 s.
     fn with_an_outlier(multiple: f64, (at, times): (f64, f64), seed: u64) -> f64 {
         const MEAN: f64 = 32_000.0;
         const RATE: f64 = 120.0;

@@ -1,8 +1,8 @@
 //! The counters of deadlines that threads share, under every interleaving of them that loom can make.
 //!
 //! Most of them are sums (`unfinished_work.rs`, `residual_work.rs`, `waiting_by_age.rs`). The thread that adds to such a word
-//! takes away the same later, or hands the permit to the thread that does, and each is one atomic operation. So no order of
-//! them leaves anything over or takes a word below zero. Work that is added in two words is only an estimate while a reader
+//! takes the same amount away later, or hands the permit to the thread that does, and each is one atomic operation. So no order
+//! of them leaves anything over or takes a word below zero. Work that is added in two words is only an estimate while a reader
 //! is between them. What the estimates count is swapped out as it is (`estimates.rs`), and tagged words are checked in
 //! `sync/model_check.rs`.
 //!

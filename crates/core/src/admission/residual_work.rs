@@ -10,11 +10,11 @@
 //! life `E[S] (1 + c^2) / 2`, and it is linear in t. For a known service time (c = 0) it is exactly what remains; for an
 //! exponential one (c = 1) it is the mean at any age. Times that vary more are treated as exponential.
 //!
-//! The sum over all requests in service is `sum of (E[S] + beta start) - now sum of beta`. Both sums are in one word,
-//! because a reader between two writes would be wrong by the time since the process began. The first sum is kept modulo
-//! 2^40 us, thirteen days. What is left is at most the sum of `E[S]`, which is at most twice the residual work at the mean age,
-//! so of all differences that are the same modulo 2^40 us the largest that is not above that is taken. If so much is in service
-//! that even this would not be unique, each request is taken to be at the mean age.
+//! The sum over all requests in service is `sum of (E[S] + beta start) - now sum of beta`. Both sums are in one word, because a
+//! reader between two writes would be wrong by the time since the process began. The first sum is kept modulo 2^40 us, thirteen
+//! days. What is left is at most the sum of `E[S]`, which is at most twice the residual work at the mean age, so of all
+//! differences that are equal modulo 2^40 us the largest one up to that bound is taken. If so much is in service that even this
+//! one is not unique, each request is taken to be at the mean age.
 //!
 //! The formula is negative for a request that is in service for much longer than expected, which would hide the work of the
 //! others. So if the sum is negative, each request is taken to be at the mean age instead.

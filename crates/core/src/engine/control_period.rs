@@ -158,7 +158,7 @@ impl Engine {
         publish_quotas(state, &self.sensors.counters, self.loops.delays.step(now, input));
         publish_turns(state, self.loops.ratios.step(now, input));
         self.set_departures_due();
-        // A rate is not known at its first sample.
+        // The loops are due by the rates, which a first sample does not show: step again after a sample at the latest.
         let due = self.timers.due(Timer::Departures).min(now + self.timers.sample_every);
         self.timers.set(Timer::Departures, due);
     }

@@ -196,7 +196,7 @@ impl SharedPlant {
 }
 
 impl Lane {
-    /// The lane of a process of a server. `seed` is of its random choices alone, and differs from that of each other process.
+    /// The lane of a process of a server. `seed` serves its random choices alone; other processes have others.
     ///
     /// # Errors
     /// As of [`SharedShape::of`].

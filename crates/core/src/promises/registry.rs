@@ -1,8 +1,8 @@
 //! The numbers of plants, sites and classes. Each name has one number for the life of the process.
 //!
 //! Requests under way, queues and counters refer to their class and plant by number, so a number is never given to another
-//! name. A new name gets a new number. A name that is no longer promised keeps its number, and has it again if it is
-//! promised again. The name of a class is that of its site and its own.
+//! name. A new name gets a new number. A name that is no longer promised keeps its number, and has it again if it is promised
+//! again. A class is named by its site's name and its own.
 
 use crate::promises::{Promises, Site};
 use alloc::collections::BTreeMap;

@@ -98,13 +98,13 @@ impl Site {
         self.deadlines().map(|(_, deadline)| deadline).min()
     }
 
-    /// The priority of the class with this index among its classes; the built-in ones have that of the site.
+    /// The priority of the class with this index among its classes; the built-in classes have the priority of `default`.
     pub(crate) fn priority_of(&self, index: usize) -> u8 {
         self.classes.get(index).map_or(self.default_priority, |class| class.priority)
     }
 
     /// The relative deadline of the class with this index among its classes; `default` comes after its own. A class with a
-    /// ratio does not have that of its site: the turns of the ratio decide when its requests start.
+    /// ratio does not have the deadline of its site: the turns of the ratio decide when its requests start.
     pub fn deadline_of(&self, index: usize) -> Option<Duration> {
         let (own, ratio) =
             self.classes.get(index).map_or((None, self.default_ratio), |class| (class.deadline, class.ratio));

@@ -120,7 +120,7 @@ mod tests {
             [1, 2].map(|site| shares.share(site, Rank::contracted(9, None)).expect("a contract"));
         assert_ne!(shares.share(1, Rank::guaranteed(9, None)), Some(slow), "inside its contract");
         assert_eq!(shares.share(1, Rank::contracted(1, None)), Some(slow), "for all priorities");
-        // The first is alone for a while; then the second comes, which is promised three times as much.
+        // The first site is alone for a while; then the second comes, which is promised three times as much.
         (0..100).for_each(|_| shares.start(slow, 30));
         let mut starts = [0, 0];
         for _ in 0..400 {

@@ -165,7 +165,7 @@ mod tests {
             assert!(near(table.late_share(), true_late), "{patience}: {} of {true_late}", table.late_share());
             let is_flattered = mean < 0.85 * true_mean && late < 0.6 * true_late;
             assert!(patience > 5.0 || is_flattered, "{patience}: those that stayed {mean} {late}");
-            // The same request by request.
+            // The same figures, summed request by request.
             let (seconds, late) = (table.seconds_of(&table), table.late_of(&table));
             let (mean, share) = (seconds / table.all(), late / table.all());
             assert!(near(mean, true_mean) && near(share, true_late), "{patience}: {mean} {share}");

@@ -14,9 +14,9 @@
 //!
 //! Q is adjusted by the difference between what was predicted and what was measured, as the paper says it may be: a prediction
 //! after a step is multiplied by the ratio of all rates that followed such predictions to the predictions themselves. So after
-//! a step that was mostly chance the rate is predicted to fall back. On recorded counts by minute the error is then 12 and 1 %
-//! below that of the last value; that of the smoothed rate alone is as small on the first and 0.3 % above it on the second.
-//! Matrices for each hour of the *week* predict none of them better than those of the day, so there are none
+//! a step that was mostly chance the rate is predicted to fall back. On two recordings of counts by minute the error is then 12
+//! % and 1 % below that of the last value. The error of the smoothed rate alone is as small on the first recording, and 0.3 %
+//! larger on the second. Matrices for each hour of the *week* predict neither better than those of the day, so there are none
 //! (`crates/sim/tests/prediction.rs`).
 //!
 //! The counts are saved as text, for people and for the next run. A full row is halved, so that last month has more weight

@@ -15,10 +15,10 @@
 //! `W_0 = D_q (1 - rho)` is of all contracts together, `D_q` being Erlang's and Allen-Cunneen's with `c_a^2 = c_s^2 = 1`
 //! ([`queue_delay`]).
 //!
-//! Any class may use all that its site was promised, so each is planned at the site's whole rate, and only the strictest
-//! class of another site counts. A percentile of the response time is that of wait and service together, both exponential:
-//! eight half-loaded workers of 40 ms have nine in ten answers within 93 ms, where the mean of service and the percentile
-//! of the wait are 40 ms together.
+//! Any class may use all that its site was promised, so each is planned at the site's whole rate, and only the strictest class
+//! of another site counts. A percentile of the response time is taken of wait and service together, both exponential: eight
+//! half-loaded workers of 40 ms have nine in ten answers within 93 ms, where the mean of service and the percentile of the wait
+//! are 40 ms together.
 //!
 //! Without a contract the rate is open, and quality may be lowered until the delay is kept; without costs or a number of
 //! workers S is unknown. Then a promise is *unverified*, and the loop reports when it is missed. A promise without a rate is
