@@ -17,7 +17,7 @@ pub(crate) struct Headroom {
     part: AtomicU32,
 }
 
-/// The costliest requests of one promise of a site, and those of the same priority beside it at the plant.
+/// What the costliest requests need, among those with one promise of a site and those of its priority at the plant.
 #[derive(Default)]
 pub(super) struct Costliest {
     /// What the costliest of its types needs (us): its mean, and by how much more. One type may have the longest mean and

@@ -10,7 +10,7 @@
 //! - `unfinished_work`, `rank_work`, `residual_work`, `expected_wait`, `estimates`: work at a plant, the wait, the cost by type
 //! - `slot_key`, `waiting_by_age`: which requests a slot of unfinished work is of, and their work by age
 //! - `other_sites_work`: what other sites take before a request, where sites take turns
-//! - `lateness`: what became late, and which chance of it is accepted
+//! - `lateness`: the work that was late, and the chance of being late that is accepted
 //! - `stream_limits`: how many requests may stream at a plant, and how many connections may be upgraded
 
 pub mod aces;

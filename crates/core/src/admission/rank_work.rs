@@ -108,8 +108,8 @@ impl RankWork {
         !self.is_served() && self.waiting.get() == (0, 0)
     }
 
-    /// Forgets what was learned of its requests, for those of another rank. What is counted goes on, since a thread that has
-    /// not seen the reload yet may count a request here.
+    /// Forgets what was learned of this rank's requests, before another rank has the slot. Counts go on, since a thread that
+    /// has not seen the reload yet may count a request here.
     pub(super) fn forget(&self) {
         self.headroom.follow(0.0);
         self.lateness.accept(None);

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 /// Expired requests are looked for no more often than this.
 pub(crate) const SHORTEST_LOOK: Duration = Duration::from_millis(1);
 
-/// What runs on time.
+/// What runs when it is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Timer {
     /// A part of a control period, at whose end rates are sampled; the worker searches and the learning of deadlines run with

@@ -46,7 +46,7 @@ impl RatioGroups {
         self.0[group].1.pop_front();
     }
 
-    /// Takes out the turn of a request that leaves without a start; if another request has used it, the next one.
+    /// Takes out the turn of a request that leaves without a start; if another request has used that turn, the next turn.
     pub(super) fn give_up(&mut self, group: usize, turn: QueueTurn) {
         let turns = &mut self.0[group].1;
         let index = turns.partition_point(|other| *other < turn);

@@ -25,7 +25,7 @@ pub(crate) struct LifeTable {
     pub(crate) left: [f64; PARTS],
     /// D_ref (s).
     pub(crate) target: f64,
-    /// Requests that were answered, or hung up, later than that, and the sum of their times (s).
+    /// Requests that were answered, or hung up, later than D_ref, and the sum of their times (s).
     pub(crate) late: Beyond,
     /// Requests that were dropped after waiting. They were late.
     pub(crate) dropped: f64,

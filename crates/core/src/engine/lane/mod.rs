@@ -47,7 +47,7 @@ use core::marker::PhantomData;
 /// One thread's side of the engine. Made by [`Engine::new`](crate::Engine::new).
 ///
 /// A permit belongs to no lane: any lane of the same engine may release it and depart it. A call may bring verdicts on requests
-/// of other lanes, which the caller delivers by their tokens; it clears the buffer, to which calls only add.
+/// of other lanes, which the caller delivers by their tokens. The caller clears the buffer, to which calls only add.
 pub struct Lane {
     pub(crate) published: Reader<PublishedState>,
     /// The lane's index among all lanes.
