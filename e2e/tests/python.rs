@@ -33,5 +33,5 @@ fn the_wheel_is_installed_and_its_middleware_counts_each_request_once() {
         .env("PYTHONDONTWRITEBYTECODE", "1")
         .env("PLIMSOLL", binary())
         .env("PLIMSOLL_HEADER", built.join("plimsoll.h")));
-    assert!(said.contains("Ran 20 tests"), "{said}");
+    assert!(said.contains("Ran 21 tests"), "{said}");
 }

@@ -391,7 +391,7 @@ fn a_run_in_which_no_request_has_a_site_is_an_error() {
     assert_eq!(report["runs"][0]["classes"][0]["name"], "site1", "{report}");
     // Where only some are for other hosts, they came all the same.
     let line = |n: u32| {
-        let host = if n % 3 == 0 { "other.example" } else { "blog.example" };
+        let host = if n.is_multiple_of(3) { "other.example" } else { "blog.example" };
         format!("{{\"ts\": {n}, \"host\": \"{host}\", \"path\": \"/\"}}\n")
     };
     let mixed = temporary("mixed.jsonl", &(0..60).map(line).collect::<String>());

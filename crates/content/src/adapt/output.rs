@@ -222,6 +222,9 @@ mod tests {
     use crate::site::tree::tests::folder_of;
     use std::time::{Duration, SystemTime};
 
+    /// As much of a manifest as marks a folder as one that `adapt` made.
+    const MANIFEST_OF_OURS: &[u8] = br#"{"plimsoll": 1, "trees": []}"#;
+
     #[test]
     fn the_old_trees_stay_until_the_new_are_whole() {
         let folder = folder_of(&["site/a"]);
@@ -229,7 +232,7 @@ mod tests {
         let (site, out) = (path("site").canonicalize().unwrap(), path("out"));
         let first = Output::begin(&site, &out).unwrap();
         assert!(first.write("light/a", b"one", None).unwrap());
-        first.write(MANIFEST, b"{}", None).unwrap();
+        first.write(MANIFEST, MANIFEST_OF_OURS, None).unwrap();
         assert!(!out.exists());
         first.publish().unwrap();
         let second = Output::begin(&site, &out).unwrap();
@@ -240,7 +243,7 @@ mod tests {
         assert!(!path("out/light/b").exists(), "it was given up");
         let third = Output::begin(&site, &out).unwrap();
         third.write("light/c", b"three", None).unwrap();
-        third.write(MANIFEST, b"{}", None).unwrap();
+        third.write(MANIFEST, MANIFEST_OF_OURS, None).unwrap();
         third.publish().unwrap();
         assert!(path("out/light/c").exists() && !path("out/light/a").exists());
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "nothing else is left");
@@ -259,7 +262,7 @@ mod tests {
             let output = Output::begin(&path("site").canonicalize().unwrap(), &out).unwrap();
             let copied = output.copy(&from, "light/a.png").unwrap();
             let written = output.write("light/a.png.webp", b"webp", None).unwrap();
-            output.write(MANIFEST, b"{}", None).unwrap();
+            output.write(MANIFEST, MANIFEST_OF_OURS, None).unwrap();
             output.publish().unwrap();
             let [file, copy] = ["a.png", "a.png.webp"]
                 .map(|name| fs::metadata(out.join("light").join(name)).unwrap().modified().unwrap());
@@ -282,7 +285,7 @@ mod tests {
             let output = Output::begin(&site, &out).unwrap();
             assert!(output.copy(&source, "full/a").unwrap(), "its rights are others");
             assert!(output.write("lean/a", b"less", Some(&source)).unwrap());
-            output.write(MANIFEST, b"{}", None).unwrap();
+            output.write(MANIFEST, MANIFEST_OF_OURS, None).unwrap();
             output.publish().unwrap();
             let made = ["out/full/a", "out/lean/a"].map(|place| rights(&fs::metadata(path(place)).unwrap()));
             assert_eq!(made, [mode; 2]);
