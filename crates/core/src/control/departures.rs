@@ -23,6 +23,8 @@ pub(crate) struct DepartureInput<'a> {
     pub(crate) monitors: &'a Monitors,
     /// s, by plant: its workers, or the places of one that takes more at once. Service times are the times of these.
     pub(crate) workers: &'a dyn Fn(usize) -> u32,
+    /// What a request of a class takes of a worker at full quality (s), as far as it is known.
+    pub(crate) service_seconds: &'a dyn Fn(usize) -> f64,
     /// U*, by plant, as promised.
     pub(crate) set_point: &'a dyn Fn(usize) -> f64,
     /// Whether requests of other classes wait, by plant and class.

@@ -147,11 +147,12 @@ impl Engine {
 
     /// Steps the loops of promised delays and ratios.
     pub(super) fn step_departures(&mut self, now: Instant) {
-        let state: &PublishedState = &self.lane.published;
+        let (state, costs): (&PublishedState, _) = (&self.lane.published, &self.loops.costs);
         let input = DepartureInput {
             lanes: &self.sensors.counters,
             monitors: &self.sensors.classes,
             workers: &|plant: usize| state.plants[plant].capacity.quota_total(),
+            service_seconds: &|class: usize| costs[class].full_seconds(),
             set_point: &|plant: usize| self.registry.promises.plants[plant].set_point,
             contended: &|plant: usize, class: usize| state.plants[plant].gate.is_waited_at_beside(class),
         };

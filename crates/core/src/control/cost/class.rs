@@ -58,6 +58,11 @@ impl ClassCosts {
         self.by_level[1..=costs.len()].clone_from_slice(costs);
     }
 
+    /// Work of one request at full quality [worker seconds]; 0 while none was seen.
+    pub(crate) fn full_seconds(&self) -> f64 {
+        self.by_level[self.levels].seconds().unwrap_or(0.0)
+    }
+
     /// Forgets what was learned of a level.
     pub(crate) fn forget(&mut self, level: usize) {
         self.by_level[level] = CostEstimate::default();

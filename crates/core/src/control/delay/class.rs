@@ -68,10 +68,11 @@ pub(super) struct DelayClass {
     least: f64,
     waits: Option<WaitBounds>,
     queue: LongQueue,
-    /// Arrivals per second in busy times and with pauses, and the share of the workers that their work takes.
+    /// Arrivals per second in busy times and with pauses.
     rate: f64,
     mean_rate: f64,
-    load: f64,
+    /// The share of the workers that its work takes, with that of all other classes that do not rank below it.
+    taken: f64,
     /// Whether all workers could keep the promise; if it is missed then, other classes are in the way.
     possible: bool,
     /// Requests of lower classes, and whether a worker is free of them too late for the promise, whatever the quota.
@@ -99,8 +100,6 @@ pub(super) struct Given {
     pub(super) quota: f64,
     /// Workers of the plant.
     pub(super) workers: f64,
-    /// The share of them that the work of this class and the higher ones takes.
-    pub(super) taken: f64,
     /// U*, as promised.
     pub(super) set_point: f64,
 }
@@ -130,7 +129,7 @@ impl DelayClass {
             queue: LongQueue::default(),
             rate: 0.0,
             mean_rate: 0.0,
-            load: 0.0,
+            taken: 0.0,
             possible: false,
             lower: LowerService::default(),
             is_kept_out: false,
@@ -171,7 +170,7 @@ impl DelayClass {
             wanted: self.wanted,
             least: self.least,
             rate: self.rate,
-            load: self.load,
+            taken: self.taken,
             possible: self.possible,
             updated: self.updated,
             present: self.present,
@@ -210,11 +209,6 @@ impl DelayClass {
         self.reduction.value
     }
 
-    /// The share of the workers that the class's work takes, smoothed.
-    pub(super) fn share(&self) -> f64 {
-        self.reduction.share
-    }
-
     /// Whether the queue rejects late requests of the class.
     pub(super) fn sheds(&self) -> bool {
         self.lowest && self.promise.delay.percentile.is_some()
@@ -231,7 +225,10 @@ impl DelayClass {
         let busy =
             Traffic { rate: known.rate.max(1e-9), service_seconds: known.service_seconds.max(1e-9), ..known };
         let load = busy.load().min(self.window.load());
-        (self.rate, self.mean_rate, self.load) = (busy.rate, load / busy.service_seconds, load / workers);
+        (self.rate, self.mean_rate) = (busy.rate, load / busy.service_seconds);
+        let offered = load.max(rate(class) * busy.service_seconds);
+        let kept = self.promise.kept.iter().map(|other| rate(*other) * (input.service_seconds)(*other));
+        self.taken = (offered + kept.sum::<f64>()) / workers;
         let wait = (self.promise.delay.target.as_secs_f64() - busy.service_seconds).max(0.0);
         let rate = (busy.rate * self.window.coming_share(wait)).max(self.mean_rate);
         let traffic = Traffic { rate: rate.min(busy.rate), ..busy };
@@ -392,7 +389,6 @@ impl DelayClass {
             fresh: seen.fresh,
             window: self.promise.delay.window(),
             rate: self.rate,
-            load: self.load,
             error: match error {
                 _ if error <= 0.0 => error,
                 _ if latest_error > 0.0 => (error - CHANCE * (most - 1.0)).max(0.0),
@@ -400,7 +396,7 @@ impl DelayClass {
             },
             idle: (!has_all).then_some(1.0 - self.wanted / given.workers),
             others_can_yield: self.possible && !self.lowest && is_evidence,
-            taken: given.taken,
+            taken: self.taken,
             set_point: given.set_point,
         });
         self.updated = now;
@@ -460,7 +456,7 @@ mod tests {
     fn promised(parts: DelayParts) -> DelayClass {
         let delay = Delay { target: Duration::from_millis(100), percentile: None };
         let rank = Rank::ordinary(1, None);
-        DelayClass::new(DelayPromise { class: 0, plant: 0, rank, delay, below: Vec::new() }, parts)
+        DelayClass::new(DelayPromise { class: 0, plant: 0, rank, delay, below: Vec::new(), kept: Vec::new() }, parts)
     }
 
     /// The prediction used while predictions grow, before the first window is full and after it.

@@ -44,6 +44,8 @@ pub(crate) struct DelayPromise {
     pub(crate) delay: Delay,
     /// The classes of its plant that rank below it.
     pub(crate) below: Vec<usize>,
+    /// The others that do not yield to it: those that do not rank below it, but for what is beyond the contract of another site.
+    pub(crate) kept: Vec<usize>,
 }
 
 /// The quota of a class.
@@ -84,8 +86,6 @@ struct Spare {
     plant: Option<usize>,
     /// Workers that no higher class asks for.
     workers: f64,
-    /// The share of all workers that the work of the classes of this rank and the higher ones takes.
-    taken: f64,
 }
 
 /// What the classes of one rank ask for, and what there is for them.
@@ -131,7 +131,7 @@ impl Loop for DelayLoop {
             let plant = equals[0].promise.plant;
             let workers = f64::from((input.workers)(plant));
             if spare.plant != Some(plant) {
-                spare = Spare { plant: Some(plant), workers, taken: 0.0 };
+                spare = Spare { plant: Some(plant), workers };
             }
             let seen: Vec<_> = equals.iter_mut().map(|one| one.update(now, &input, workers)).collect();
             let sum = |of: fn(&DelayClass) -> f64| equals.iter().map(of).sum::<f64>();
@@ -141,10 +141,9 @@ impl Loop for DelayLoop {
                 least: sum(DelayClass::least_claimed),
             };
             spare.workers = (spare.workers - claims.asked).max(0.0);
-            spare.taken += sum(DelayClass::share);
             for (one, seen) in equals.iter_mut().zip(&seen) {
                 let quota = one.quota(&claims);
-                let given = Given { quota, workers, taken: spare.taken, set_point: (input.set_point)(plant) };
+                let given = Given { quota, workers, set_point: (input.set_point)(plant) };
                 one.judge(now, seen.as_ref(), &given);
                 let (class, waits) = (one.promise.class, one.waits());
                 self.quotas.push(ClassQuota { class, plant, workers: quota, waits });

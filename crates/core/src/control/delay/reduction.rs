@@ -2,8 +2,8 @@
 //!
 //! If a class gets fewer workers than it asks for, or all of them, and is still late, the set point of its plant is lowered
 //! until the class is in time. The reduction is an integral of the relative error, slower than the window and slower than the
-//! levels that follow the set point. It leaves room for the work of all classes with a delay, or they would be degraded
-//! themselves. While some workers are left to ask for, no other class is in the way, and the reduction fades.
+//! levels that follow the set point. It leaves room for the work of the class and of all that do not rank below it, or these
+//! would be degraded and rejected themselves. While some workers are left to ask for, no other class is in the way, and the reduction fades.
 
 /// What an error of 1 adds over a window, or over the time in which the levels follow if that is longer.
 const GAIN: f64 = 1.0;
@@ -12,16 +12,16 @@ const FOLLOWED_SECONDS: f64 = 5.0;
 /// as an error of 1 adds.
 const FADE: f64 = 0.02;
 const MUCH_IDLE: f64 = 0.4;
-/// The set point leaves room for this multiple of the work of the classes with a delay.
-const OWN_SPARE: f64 = 1.05;
+/// The set point leaves room for this multiple of the work of the class and of all that do not rank below it.
+const SPARE: f64 = 1.05;
 
 /// The state of one class.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct SetPointReduction {
     /// The part by which the set point is reduced.
     pub(super) value: f64,
-    /// The share of the workers that the class's work takes, smoothed as slowly as the reduction.
-    pub(super) share: f64,
+    /// The share of the workers that the set point leaves room for, smoothed as slowly as the reduction.
+    taken: f64,
 }
 
 /// What the reduction observes when the window of a class is renewed.
@@ -33,15 +33,13 @@ pub(super) struct ClassState {
     pub(super) window: f64,
     /// Departures per second.
     pub(super) rate: f64,
-    /// The share of the workers that the class's work takes.
-    pub(super) load: f64,
     /// The relative error of the delay, positive where it is missed.
     pub(super) error: f64,
     /// The part of the workers that is left to ask for; `None` if the class has all that there are.
     pub(super) idle: Option<f64>,
     /// Whether a lower class that yields would help.
     pub(super) others_can_yield: bool,
-    /// The share of the workers that the work of this class and the higher ones takes.
+    /// The share of the workers that the work of all requests takes that come for this class and for those not below it.
     pub(super) taken: f64,
     /// U*, as promised.
     pub(super) set_point: f64,
@@ -51,7 +49,7 @@ impl SetPointReduction {
     pub(super) fn step(&mut self, seen: &ClassState) {
         let followed = seen.fresh / (FOLLOWED_SECONDS * seen.rate);
         let windows = (seen.fresh / seen.window).min(followed);
-        self.share += if self.share > 0.0 { windows * (seen.load - self.share) } else { seen.load };
+        self.taken += if self.taken > 0.0 { windows * (seen.taken - self.taken) } else { seen.taken };
         let error = seen.error.clamp(-1.0, 1.0);
         let in_the_way = seen.idle.is_none() && seen.others_can_yield;
         let added = GAIN * if in_the_way { error } else { error.min(0.0) };
@@ -60,7 +58,7 @@ impl SetPointReduction {
             _ if in_the_way => 0.0,
             _ => FADE,
         };
-        let most = (1.0 - OWN_SPARE * seen.taken / seen.set_point).max(0.0);
+        let most = (1.0 - SPARE * self.taken / seen.set_point).max(0.0);
         self.value = (self.value + windows * added - followed * faded).clamp(0.0, most);
     }
 }
@@ -76,11 +74,10 @@ mod tests {
             fresh: 10.0,
             window: 1000.0,
             rate: 200.0,
-            load: 0.5,
             error,
             idle,
             others_can_yield: others,
-            taken: 0.56 / OWN_SPARE,
+            taken: 0.56 / SPARE,
             set_point: 0.8,
         };
         (0..20 * seconds).for_each(|_| one.step(&seen));

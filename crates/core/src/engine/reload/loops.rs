@@ -68,14 +68,21 @@ impl Engine {
         for member in controlled() {
             let (class, plant) = (member.class, member.site.plant);
             let rank = ranks(member.site, member.index)[0];
-            let ranks_below = |other: &RegisteredClass<'_>| {
-                let one_site = other.site_number == member.site_number;
-                other.site.plant == plant && rank.is_above(&ranks(other.site, other.index)[0], one_site)
+            let others = || controlled().filter(|other| other.site.plant == plant && other.class != class);
+            let is_below = |other: &RegisteredClass<'_>| {
+                rank.is_above(&ranks(other.site, other.index)[0], other.site_number == member.site_number)
+            };
+            // What a site sends beyond its contract may have to yield to any delay.
+            let is_kept = |other: &RegisteredClass<'_>| {
+                let is_of_contract = other.site.guarantee.is_some() && other.site_number != member.site_number;
+                !is_of_contract || response_promise(other.site, other.index).0.is_some()
             };
             match response_promise(member.site, member.index) {
                 (Some(delay), _) => {
-                    let below = controlled().filter(ranks_below).map(|other| other.class).collect();
-                    delays.push(DelayPromise { class, plant, rank, delay, below });
+                    let (below, others) = others().partition::<Vec<_>, _>(is_below);
+                    let kept = others.iter().filter(|other| is_kept(other)).map(|other| other.class).collect();
+                    let below = below.iter().map(|other| other.class).collect();
+                    delays.push(DelayPromise { class, plant, rank, delay, below, kept });
                 }
                 (None, Some(delta)) => {
                     let site = member.site_number;
