@@ -213,3 +213,39 @@ fn a_lower_class_is_in_time_before_a_server_that_takes_more_than_it_has_workers(
     assert!((0.01..=0.055).contains(&late), "{late}");
     assert!(twin.0 > 0.3 && twin.1 > 0.3, "{twin:?}");
 }
+
+/// What comes for the higher class and for the one with a delay is more than the server does, so that the delay cannot be kept.
+/// The set point was reduced for it all the same: the higher class was refused, up to a fifth of it during the peak, and
+/// requests for a third of the server were rejected for minutes after the peak.
+#[test]
+fn a_delay_that_is_missed_refuses_nobody_of_a_higher_class() {
+    let peak = |rate: [f64; 2], flow: Flow| flow.then(60.0, rate[1]).then(150.0, rate[0]);
+    let scene = |seed| {
+        let high = peak([320.0, 560.0], Flow::new("high", 320.0)).priority(1);
+        let promised = peak([160.0, 560.0], Flow::new("promised", 160.0)).delay(MS(50), None).priority(2);
+        let rest = peak([80.0, 400.0], Flow::new("default", 80.0));
+        Scene::new(8, MS(10), vec![high, promised, rest], 300.0, seed)
+    };
+    let refused = |heard: &Heard, class: usize, (from, until): (f64, f64)| {
+        let own = heard.answers.iter().filter(|a| a.class == class && (from..until).contains(&a.arrived));
+        mean(&own.map(|a| f64::from(u8::from(!a.completed))).collect::<Vec<_>>())
+    };
+    for seed in 6131..=6133 {
+        let heard = scene(seed).run();
+        let (peak, after) = ((70.0, 150.0), (180.0, 299.0));
+        let high = [peak, after].map(|span| refused(&heard, 0, span));
+        let (promised, rest) = (refused(&heard, 1, peak), [1, 2].map(|class| refused(&heard, class, after)));
+        let kept = [peak, after].map(|(from, until)| between(&heard, 1, from, until));
+        println!(
+            "high {high:.4?}, promised {promised:.3} in the peak; after it the others {rest:.4?}; {kept:.3?} s"
+        );
+        assert!(high.iter().all(|part| *part < 0.001), "{high:?}");
+        // 240 of its 560 requests a second have room.
+        assert!((0.55..=0.68).contains(&promised), "{promised}");
+        assert!(rest.iter().all(|part| *part < 0.001), "{rest:?}");
+        assert!(kept[0] < 0.3 && (0.005..0.03).contains(&kept[1]), "{kept:?}");
+    }
+    let twin = Scene { mode: Mode::Off, ..scene(6131) }.run();
+    let high = between(&twin, 0, 70.0, 150.0);
+    assert!(high > 1.0, "without control: {high} s");
+}

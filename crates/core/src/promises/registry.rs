@@ -120,18 +120,20 @@ impl Registry {
             let site = member.site;
             let plant = site.plants().next().unwrap_or(site.plant);
             let group = site.guarantee.as_ref().map(|_| member.site_number);
-            let priority = site.priority_of(member.index);
-            ((plant, group), priority)
+            ((plant, group), site.load_order(member.index))
         };
         let mut highest = BTreeMap::new();
         for member in self.classes().filter(|one| !one.exempt && one.site.least_level(one.index) == 0) {
-            let (group, priority) = key(&member);
-            highest.entry(group).and_modify(|most: &mut u8| *most = priority.min(*most)).or_insert(priority);
+            let (group, order) = key(&member);
+            highest
+                .entry(group)
+                .and_modify(|most: &mut (u8, bool)| *most = order.min(*most))
+                .or_insert(order);
         }
         let mut least = alloc::vec![0; self.class_count()];
         for member in self.classes() {
-            let ((plant, group), priority) = key(&member);
-            let is_below = highest.get(&(plant, group)).is_some_and(|most| *most < priority);
+            let ((plant, group), order) = key(&member);
+            let is_below = highest.get(&(plant, group)).is_some_and(|most| *most < order);
             if !is_below || self.promises.plants[plant].set_point >= 1.0 {
                 least[member.class] = member.site.least_level(member.index);
             }

@@ -128,6 +128,18 @@ impl Site {
         u8::from(self.deadline_of(index).is_some() && self.held_to().is_none())
     }
 
+    /// In which order the load serves the classes of a site, lowest first: by priority, and of one priority a class with a
+    /// delay before classes with a deadline and what is beside them. Deadlines refuse what the server cannot do in time, so
+    /// that the load alone would reject the class with the delay for what they take.
+    pub(crate) fn load_order(&self, index: usize) -> (u8, bool) {
+        let priority = self.priority_of(index);
+        let refuse = |index: usize| self.least_level(index) > 0;
+        let has_delay = self.classes.get(index).map_or(self.default_delay, |class| class.delay).is_some();
+        let mut deadlines = (0..=self.classes.len()).filter(|other| refuse(*other));
+        let beside_deadlines = deadlines.any(|other| self.priority_of(other) == priority);
+        (priority, beside_deadlines && (refuse(index) || !has_delay))
+    }
+
     /// The contract beyond which the site gets nothing, even on an idle server.
     fn held_to(&self) -> Option<&Guarantee> {
         self.guarantee.as_ref().filter(|_| !self.share_excess)

@@ -41,3 +41,36 @@ fn what_a_quota_takes_is_not_promised_to_a_deadline() {
         }
     }
 }
+
+/// Both have one priority, and the class with the deadline asks for twice the server. The deadline refuses what the server
+/// cannot do in time, and the load rejected two fifths of the other class beside that.
+#[test]
+fn a_small_class_with_a_delay_is_not_rejected_for_what_a_deadline_takes() {
+    for (within, seed) in [(500, 8211), (500, 8212), (2000, 8213)] {
+        for swapped in [false, true] {
+            let kind = |path| vec![Kind::new(path, 1.0, ms(50), Law::Exponential)];
+            let mut flows = vec![
+                Flow::new("deadline", 320.0, kind("/a")).within(Some(ms(within))),
+                Flow::new("delay", 32.0, kind("/b")).delay(ms(150)),
+            ];
+            let (deadline, delay) = if swapped { (1, 0) } else { (0, 1) };
+            if swapped {
+                flows.reverse();
+            }
+            let scene = Scene::new(8, flows, 150.0, seed);
+            let heard = scene.run();
+            let span = (20.0, 145.0);
+            let missed = heard.missed(deadline, ms(within).as_secs_f64(), span);
+            let good = heard.in_time(deadline, ms(within).as_secs_f64(), span);
+            let own = || heard.of(delay, 20.0);
+            let refused = own().filter(|one| one.reason.is_some()).count() as f64 / own().count() as f64;
+            let mean = crate::scene::mean(own().filter(|one| one.reason.is_none()).map(|one| one.response()));
+            let twin = Scene { mode: Mode::Off, ..scene }.run().missed(deadline, 0.5, span);
+            println!(
+                "within {within} ms: missed {missed:.4}, in time {good:.3}; the delay's mean {mean:.4} s, refused {refused:.4}; twin missed {twin:.3}"
+            );
+            assert!(refused < 0.005 && (0.12..=0.152).contains(&mean), "{refused}, {mean}");
+            assert!(missed <= 0.015 && good > 0.9 * (160.0 - 32.0) / 320.0, "{missed}, {good}");
+        }
+    }
+}

@@ -71,7 +71,7 @@ pub(super) struct DelayClass {
     /// Arrivals per second in busy times and with pauses.
     rate: f64,
     mean_rate: f64,
-    /// The share of the workers that its work takes, with that of all other classes that do not rank below it.
+    /// The share of the workers that its work takes, and that all requests of the classes would take that do not yield to it.
     taken: f64,
     /// Whether all workers could keep the promise; if it is missed then, other classes are in the way.
     possible: bool,
@@ -226,9 +226,8 @@ impl DelayClass {
             Traffic { rate: known.rate.max(1e-9), service_seconds: known.service_seconds.max(1e-9), ..known };
         let load = busy.load().min(self.window.load());
         (self.rate, self.mean_rate) = (busy.rate, load / busy.service_seconds);
-        let offered = load.max(rate(class) * busy.service_seconds);
         let kept = self.promise.kept.iter().map(|other| rate(*other) * (input.service_seconds)(*other));
-        self.taken = (offered + kept.sum::<f64>()) / workers;
+        self.taken = (load + kept.sum::<f64>()) / workers;
         let wait = (self.promise.delay.target.as_secs_f64() - busy.service_seconds).max(0.0);
         let rate = (busy.rate * self.window.coming_share(wait)).max(self.mean_rate);
         let traffic = Traffic { rate: rate.min(busy.rate), ..busy };
@@ -456,7 +455,10 @@ mod tests {
     fn promised(parts: DelayParts) -> DelayClass {
         let delay = Delay { target: Duration::from_millis(100), percentile: None };
         let rank = Rank::ordinary(1, None);
-        DelayClass::new(DelayPromise { class: 0, plant: 0, rank, delay, below: Vec::new(), kept: Vec::new() }, parts)
+        DelayClass::new(
+            DelayPromise { class: 0, plant: 0, rank, delay, below: Vec::new(), kept: Vec::new() },
+            parts,
+        )
     }
 
     /// The prediction used while predictions grow, before the first window is full and after it.

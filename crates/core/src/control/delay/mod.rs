@@ -44,7 +44,8 @@ pub(crate) struct DelayPromise {
     pub(crate) delay: Delay,
     /// The classes of its plant that rank below it.
     pub(crate) below: Vec<usize>,
-    /// The others that do not yield to it: those that do not rank below it, but for what is beyond the contract of another site.
+    /// The other classes that do not yield to it: all that do not rank below it, except classes without a delay of another site
+    /// with a contract, whose requests beyond that contract yield.
     pub(crate) kept: Vec<usize>,
 }
 

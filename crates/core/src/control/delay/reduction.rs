@@ -2,8 +2,9 @@
 //!
 //! If a class gets fewer workers than it asks for, or all of them, and is still late, the set point of its plant is lowered
 //! until the class is in time. The reduction is an integral of the relative error, slower than the window and slower than the
-//! levels that follow the set point. It leaves room for the work of the class and of all that do not rank below it, or these
-//! would be degraded and rejected themselves. While some workers are left to ask for, no other class is in the way, and the reduction fades.
+//! levels that follow the set point. It leaves room for the work of the class, and for all requests of classes that do not rank
+//! below it, or those would be degraded and rejected for its sake. While some workers are left to ask for, no other class is in
+//! the way, and the reduction fades.
 
 /// What an error of 1 adds over a window, or over the time in which the levels follow if that is longer.
 const GAIN: f64 = 1.0;
@@ -12,7 +13,7 @@ const FOLLOWED_SECONDS: f64 = 5.0;
 /// as an error of 1 adds.
 const FADE: f64 = 0.02;
 const MUCH_IDLE: f64 = 0.4;
-/// The set point leaves room for this multiple of the work of the class and of all that do not rank below it.
+/// The set point leaves room for this multiple of the work of the class and of the classes that do not rank below it.
 const SPARE: f64 = 1.05;
 
 /// The state of one class.
@@ -39,7 +40,7 @@ pub(super) struct ClassState {
     pub(super) idle: Option<f64>,
     /// Whether a lower class that yields would help.
     pub(super) others_can_yield: bool,
-    /// The share of the workers that the work of all requests takes that come for this class and for those not below it.
+    /// The share of the workers that the work of this class takes, and that all requests of those not below it would take.
     pub(super) taken: f64,
     /// U*, as promised.
     pub(super) set_point: f64,

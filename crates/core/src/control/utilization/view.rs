@@ -16,7 +16,7 @@ pub(crate) struct PlantView {
     pub(crate) classes: Vec<ClassView>,
     /// The sites of which it serves some level, in order.
     pub(crate) sites: Vec<SiteView>,
-    /// The highest level here of each group: the classes of one site and one priority, which have one m.
+    /// The highest level here of each group: the classes of one site that have one place in its order, and so one m.
     pub(crate) groups: Vec<usize>,
     /// The highest level of all.
     pub(crate) top: f64,
@@ -70,6 +70,9 @@ pub(crate) struct SiteView {
 /// before the level was tried; its cost is known one period later.
 const UNKNOWN_COST_RATIO: f64 = 0.1;
 
+/// A site, and a place in its order ([`promises::Site::load_order`]).
+type GroupKey = (usize, (u8, bool));
+
 impl PlantView {
     /// The view of plant `number`.
     pub(crate) fn new(registry: &Registry, number: usize) -> Self {
@@ -102,9 +105,9 @@ impl PlantView {
                 group: 0,
                 cost_ratio,
             });
-            keys.push((member.site_number, site.priority_of(member.index)));
+            keys.push((member.site_number, site.load_order(member.index)));
         }
-        let mut groups: Vec<(usize, u8)> = keys.clone();
+        let mut groups: Vec<GroupKey> = keys.clone();
         groups.sort_unstable();
         groups.dedup();
         let sites = site_views(promises, number, &keys, &groups);
@@ -154,14 +157,9 @@ impl PlantView {
     }
 }
 
-/// The sites of a plant, in order. `keys` are the site and the priority of each class of the view.
-fn site_views(
-    promises: &Promises,
-    plant: usize,
-    keys: &[(usize, u8)],
-    groups: &[(usize, u8)],
-) -> Vec<SiteView> {
-    let range = |keys: &[(usize, u8)], number: usize| {
+/// The sites of a plant, in order. `keys` are those of each class of the view.
+fn site_views(promises: &Promises, plant: usize, keys: &[GroupKey], groups: &[GroupKey]) -> Vec<SiteView> {
+    let range = |keys: &[GroupKey], number: usize| {
         keys.partition_point(|(site, _)| *site < number)..keys.partition_point(|(site, _)| *site <= number)
     };
     let own = promises.sites.iter().enumerate().filter(|(_, site)| site.plants().any(|own| own == plant));

@@ -72,15 +72,17 @@ impl Engine {
             let is_below = |other: &RegisteredClass<'_>| {
                 rank.is_above(&ranks(other.site, other.index)[0], other.site_number == member.site_number)
             };
-            // What a site sends beyond its contract may have to yield to any delay.
+            // Requests beyond the contract of another site yield to a delay, whatever their rank.
             let is_kept = |other: &RegisteredClass<'_>| {
-                let is_of_contract = other.site.guarantee.is_some() && other.site_number != member.site_number;
+                let is_of_contract =
+                    other.site.guarantee.is_some() && other.site_number != member.site_number;
                 !is_of_contract || response_promise(other.site, other.index).0.is_some()
             };
             match response_promise(member.site, member.index) {
                 (Some(delay), _) => {
                     let (below, others) = others().partition::<Vec<_>, _>(is_below);
-                    let kept = others.iter().filter(|other| is_kept(other)).map(|other| other.class).collect();
+                    let kept =
+                        others.iter().filter(|other| is_kept(other)).map(|other| other.class).collect();
                     let below = below.iter().map(|other| other.class).collect();
                     delays.push(DelayPromise { class, plant, rank, delay, below, kept });
                 }
