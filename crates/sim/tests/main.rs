@@ -28,6 +28,7 @@ mod drawn;
 mod few_a_second;
 mod few_in_calm;
 mod found_beside_dear;
+mod found_beside_tight;
 mod found_few;
 mod found_workers;
 mod general_queues;

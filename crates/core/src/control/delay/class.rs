@@ -481,8 +481,8 @@ mod tests {
     #[test]
     fn a_miss_is_said_on_evidence_and_a_class_without_traffic_reduces_nothing() {
         let mut one = promised(DelayParts::Both);
-        (one.rate, one.mean_rate, one.load, one.possible) = (200.0, 200.0, 0.5, true);
-        let given = Given { quota: 4.0, workers: 4.0, taken: 0.5, set_point: 0.85 };
+        (one.rate, one.mean_rate, one.taken, one.possible) = (200.0, 200.0, 0.5, true);
+        let given = Given { quota: 4.0, workers: 4.0, set_point: 0.85 };
         let at = |seconds: u64| Instant::ZERO + Duration::from_secs(seconds);
         let few =
             Seen { departures: 99.0, fresh: 10.0, response: 0.2, recent_response: 0.2, ..Seen::default() };
@@ -505,8 +505,8 @@ mod tests {
     fn a_mean_of_few_requests_is_missed_by_the_last_hundred_of_them() {
         let missed_after = |response: f64| {
             let mut one = promised(DelayParts::Both);
-            (one.rate, one.load, one.possible) = (0.1, 0.01, true);
-            let given = Given { quota: 4.0, workers: 4.0, taken: 0.01, set_point: 0.85 };
+            (one.rate, one.taken, one.possible) = (0.1, 0.01, true);
+            let given = Given { quota: 4.0, workers: 4.0, set_point: 0.85 };
             let mut window = DepartureWindow::new(1000, UPDATE).within(one.promise.delay.target);
             let mut counts = DepartureCounts::default();
             window.observe(counts);
@@ -547,12 +547,13 @@ mod tests {
             lanes: core::slice::from_ref(&lane),
             monitors: &monitors,
             workers: &|_| 4,
+            service_seconds: &|_| 0.0,
             set_point: &|_| 0.85,
             contended: &|_, _| true,
         };
         let mut one = promised(DelayParts::Both);
         (one.rate, one.silent) = (1000.0, false);
-        let given = Given { quota: 4.0, workers: 4.0, taken: 0.5, set_point: 0.85 };
+        let given = Given { quota: 4.0, workers: 4.0, set_point: 0.85 };
         let mut look = |ms: u64| {
             let now = Instant::ZERO + Duration::from_millis(ms);
             let seen = one.update(now, &input, 4.0);

@@ -331,6 +331,7 @@ mod tests {
             lanes,
             monitors: &monitors,
             workers: &|_| 4,
+            service_seconds: &|_| 0.0,
             set_point: &|_| 0.85,
             contended: &|_, _| true,
         };

@@ -67,6 +67,8 @@ pub(crate) struct Counted {
     pub(crate) held_back: bool,
     /// By how much service could take longer and still be within the guard (s); negative where it takes longer now.
     pub(crate) slack: f64,
+    /// The same by the plant's `response_time_limit` alone.
+    pub(crate) slack_of_plant: f64,
     /// Departures a second of late, so that a moment in which a fast server stands still makes them no rarer.
     pub(crate) rate: f64,
 }
@@ -351,7 +353,20 @@ mod tests {
             (seconds[3], work[3]) = (0.25, departures);
             let (service, work_started, squares) = ([0.0; LOADS], [0.0; LOADS], departures);
             let (held_back, slack, rate) = (waits, f64::INFINITY, 4.0 * departures);
-            Counted { seconds, work, service, work_started, squares, waits, held_back, slack, rate }.pace()
+            let slack_of_plant = slack;
+            Counted {
+                seconds,
+                work,
+                service,
+                work_started,
+                squares,
+                waits,
+                held_back,
+                slack,
+                slack_of_plant,
+                rate,
+            }
+            .pace()
         };
         assert_eq!([50.0, 10.0, 2.0, 0.0].map(|departures| pace(true, departures)), [50.0, 25.0, 8.0, 0.0]);
         assert_eq!([50.0, 10.0, 2.0, 0.0].map(|departures| pace(false, departures)), [50.0, 10.0, 2.0, 0.0]);

@@ -7,7 +7,7 @@
 //! that it serves.
 
 use crate::promises::Delay;
-use crate::telemetry::counters::LaneCounters;
+use crate::telemetry::counters::{ClassCounters, Counter, LaneCounters};
 use crate::telemetry::recent_service::RecentService;
 use crate::telemetry::snapshot::sum_over;
 use crate::time::Duration;
@@ -64,23 +64,30 @@ impl Guard {
         self.classes.push(GuardedClass { class, most, of, arrivals: 0, service });
     }
 
-    /// By how much service could take longer and still be within the guard (s); negative where it takes longer now.
-    /// `service_time` is that of all requests; no class has answers after less than `silent`.
-    pub(crate) fn slack(&mut self, lanes: &[Arc<LaneCounters>], service_time: Duration, silent: f64) -> f64 {
-        let all = self.all.as_secs_f64() - service_time.as_secs_f64();
-        self.classes
-            .iter_mut()
-            .map(|one| one.most - one.service_seconds(lanes).max(silent))
-            .fold(all, f64::min)
+    /// By how much service of all requests could take longer and still be within the plant's limit (s); negative where it takes
+    /// longer now.
+    pub(crate) fn slack_of_plant(&self, service_time: Duration) -> f64 {
+        self.all.as_secs_f64() - service_time.as_secs_f64()
+    }
+
+    /// The same of the promised classes: the least of theirs. No class has answers after less than `silent`.
+    pub(crate) fn slack(&mut self, lanes: &[Arc<LaneCounters>], silent: f64) -> f64 {
+        let slack = |one: &mut GuardedClass| one.most - one.service_seconds(lanes).max(silent);
+        self.classes.iter_mut().map(slack).fold(f64::INFINITY, f64::min)
     }
 }
 
 impl GuardedClass {
     /// The recent mean service time (s); 0 where nothing was released. While requests come but none is released, as all are
-    /// refused or still in service, what was seen last is kept: no answer is no sign of health.
+    /// refused or still in service, what was seen last is kept: no answer is no sign of health. But requests of a class
+    /// without a deadline are not refused for their service, so if none of them is in service, others are in their way.
     fn service_seconds(&mut self, lanes: &[Arc<LaneCounters>]) -> f64 {
-        let arrivals = sum_over(lanes, self.class, |class| &class.arrivals);
+        let sum = |of: fn(&ClassCounters) -> &Counter| sum_over(lanes, self.class, of);
+        let arrivals = sum(|class| &class.arrivals);
         let come = self.service.come(self.of.sums(lanes, self.class));
+        if self.of.is_all() && sum(|class| &class.started) == sum(|class| &class.released) && come[0] == 0 {
+            self.service.remember(come, 0.0);
+        }
         if core::mem::replace(&mut self.arrivals, arrivals) == arrivals || come[0] > 0 {
             self.service.remember(come, KEPT);
         }
@@ -89,6 +96,10 @@ impl GuardedClass {
 }
 
 impl GuardedService {
+    fn is_all(&self) -> bool {
+        matches!(self, GuardedService::All)
+    }
+
     /// Requests released, and their service times (ns).
     fn sums(&self, lanes: &[Arc<LaneCounters>], class: usize) -> [u64; 2] {
         match self {
@@ -120,7 +131,7 @@ mod tests {
         };
         let mut guard = Guard::new(Duration::from_secs(10));
         guard.add(1, Duration::from_millis(50), GuardedService::All);
-        let mut slack = |silent| guard.slack(&lanes, Duration::from_secs(1), silent);
+        let mut slack = |silent| guard.slack(&lanes, silent);
         release(0, 100, 5000);
         release(1, 10, 500);
         assert!(
@@ -133,8 +144,8 @@ mod tests {
         release(1, 20, 65);
         assert!((slack(0.0) + 0.006).abs() < 1e-9, "five of 20 ms and twenty of 65 are 56");
         assert!((slack(2.0) + 1.95).abs() < 1e-9, "no answer for two seconds");
-        let mut alone = Guard::new(Duration::from_millis(100));
-        assert!(alone.slack(&lanes, Duration::from_millis(200), 0.0) < 0.0);
-        assert!(Guard::new(Duration::MAX).slack(&lanes, Duration::from_secs(60), 0.0) > 1e9);
+        let alone = Guard::new(Duration::from_millis(100));
+        assert!(alone.slack_of_plant(Duration::from_millis(200)) < 0.0);
+        assert!(Guard::new(Duration::MAX).slack_of_plant(Duration::from_secs(60)) > 1e9);
     }
 }

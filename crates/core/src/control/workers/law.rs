@@ -269,8 +269,9 @@ impl WorkersLaw {
 
     /// The next limit where throughput may still rise with it, while the limit is bound.
     fn next_of_rising(&self, fit: &Fit, counted: &Counted) -> u32 {
-        let (is_rare, healthy) = (counted.departs_rarely(), self.healthy(counted.slack));
-        let (is_slow, exceeds) = (counted.slack < 0.0, fit.best > self.limit && fit.against_limit >= DOUBT);
+        let slack = self.slack(counted);
+        let (is_rare, healthy) = (counted.departs_rarely(), self.healthy(slack));
+        let (is_slow, exceeds) = (slack < 0.0, fit.best > self.limit && fit.against_limit >= DOUBT);
         let (next, settled) = if fit.against_more >= DOUBT && fit.best < self.limit {
             // What few departures say may be chance; half as many in service show more of it.
             (if is_rare { fit.best.max(self.limit / 2) } else { fit.best }, SETTLED_LONG)
@@ -279,7 +280,7 @@ impl WorkersLaw {
         } else if is_slow && exceeds {
             // Throughput has fallen with the limit, so service takes long for another reason than too many in it.
             let highest = self.evidence.highest;
-            let goes_beyond = fit.best >= highest && !self.has_far_too_many(counted.slack);
+            let goes_beyond = fit.best >= highest && !self.has_far_too_many(slack);
             (
                 if goes_beyond { up(highest, UP) } else { fit.best.min(highest) },
                 if is_rare { SETTLED } else { 0.0 },
@@ -291,6 +292,17 @@ impl WorkersLaw {
             (up(self.limit, FIRST_UP).min(healthy), if is_rare { STRETCH } else { SETTLED })
         };
         if self.settled >= settled { next } else { self.limit }
+    }
+
+    /// By how much service may take longer (s). If requests take as long behind few others as behind many, the number in service
+    /// is not why a promised class is slow, as where a promise leaves its service no room: a lower limit would make no request
+    /// faster. Then there is room for a step up.
+    fn slack(&self, counted: &Counted) -> f64 {
+        if self.evidence.starts_speak_for_half(self.limit) > -DOUBT {
+            return counted.slack;
+        }
+        let step = (UP - 1.0) * f64::from(self.limit) / counted.rate.max(1e-9);
+        counted.slack.max(step).min(counted.slack_of_plant)
     }
 
     /// Whether half of the limit is tried before a higher one: the times that requests took speak for no more workers, and
@@ -417,6 +429,7 @@ mod tests {
             waits: false,
             held_back: false,
             slack: f64::INFINITY,
+            slack_of_plant: f64::INFINITY,
             rate: 0.0,
         };
         for _ in 0..250 {

@@ -259,7 +259,8 @@ impl WorkerSearch {
     /// What was counted in all lanes since the last step.
     fn count(&mut self, input: &SearchInput<'_>) -> Counted {
         let none = [0.0; LOADS];
-        let slack = self.guard.slack(input.lanes, input.service_time, input.silent);
+        let slack_of_plant = self.guard.slack_of_plant(input.service_time);
+        let slack = self.guard.slack(input.lanes, input.silent).min(slack_of_plant);
         let refused_before = core::mem::replace(&mut self.before.refused_us, input.refused_us);
         // Where deadlines are promised, a request that would be late is refused instead.
         let waits = input.waits || input.refused_us != refused_before;
@@ -273,6 +274,7 @@ impl WorkerSearch {
             waits,
             held_back,
             slack,
+            slack_of_plant,
             rate: 0.0,
         };
         let since = |before: &mut u64, of: &dyn Fn(&LoadCounters) -> u64| {
