@@ -1,7 +1,7 @@
-//! Randomness as an argument: a seeded generator that is handed in. The same seed gives the same run, byte for byte.
+//! Randomness as an argument: the caller hands in a seeded generator. The same seed gives the same run, byte for byte.
 //!
-//! SplitMix64 (Steele, Lea, Flood 2014) has one word of state, passes BigCrush, and any seed is a good one. No secrets
-//! come from it: where a client must not guess, at the hash of its identity, it only makes the key from the seed.
+//! SplitMix64 (Steele, Lea, Flood 2014) has one word of state and passes BigCrush, and any seed is a good one. The generator
+//! makes no secrets. The hash of a client's identity, which clients must not guess, takes only its key from a seed.
 
 /// A generator of random numbers that its seed determines (SplitMix64).
 #[derive(Clone, Debug)]

@@ -1,8 +1,8 @@
 //! Time as an argument: the core has no clock.
 //!
-//! An [`Instant`] is a count of nanoseconds from an origin that the shell chose once (the gateway: its start; the
-//! simulator: zero). 64 bits reach 584 years. Differences saturate at zero, because readings of two threads may arrive
-//! in the wrong order by some nanoseconds, and a negative interval means nothing to a monitor.
+//! An [`Instant`] is a count of nanoseconds from an origin that the shell chose once (the gateway: its start; the simulator:
+//! zero). 64 bits reach 584 years. A difference saturates at zero: readings of two threads may arrive some nanoseconds in the
+//! wrong order, and a negative interval means nothing to a monitor.
 
 use core::ops::{Add, AddAssign};
 pub use core::time::Duration;
@@ -14,7 +14,7 @@ pub struct Instant(u64);
 impl Instant {
     /// The origin, from which all instants count.
     pub const ZERO: Instant = Instant(0);
-    /// Later than every instant that a loop asks for: "nothing is due".
+    /// An instant later than any for which a loop asks; it means that nothing is due.
     pub const FAR: Instant = Instant(u64::MAX);
 
     /// The instant `nanoseconds` after the origin.
@@ -22,7 +22,8 @@ impl Instant {
         Instant(nanoseconds)
     }
 
-    /// The instant `seconds` after the origin; negative or non-finite becomes the origin.
+    /// The instant `seconds` after the origin: the origin if `seconds` is negative or not a number, [`Instant::FAR`] if it is
+    /// too large.
     pub fn from_secs_f64(seconds: f64) -> Self {
         Instant((seconds * 1e9) as u64)
     }
@@ -37,12 +38,12 @@ impl Instant {
         self.0 as f64 * 1e-9
     }
 
-    /// Time since `earlier`, zero if that is later.
+    /// The time since `earlier`; zero if `earlier` is later.
     pub const fn since(self, earlier: Instant) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
 
-    /// Nanoseconds since `earlier`, zero if that is later.
+    /// The nanoseconds since `earlier`; zero if `earlier` is later.
     pub const fn nanos_since(self, earlier: Instant) -> u64 {
         self.0.saturating_sub(earlier.0)
     }

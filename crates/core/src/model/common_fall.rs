@@ -1,35 +1,36 @@
-//! What all classes of a plant show together: when a slow server recovers, all costs fall by one factor. It shows in their sum
-//! before it does in any of them, and until it is known the server is taken for full and requests are rejected for nothing.
+//! Detects a fall of all costs of a plant by one factor, as when a slow server recovers. The sum over all classes shows the
+//! fall before any one class does. Until the fall is known, the server seems to be full, and requests are rejected for nothing.
 //!
-//! The work of a period is counted in what each request was expected to cost, so that all requests carry the same evidence. As
-//! in a [`CostEstimate`], the latest periods below the expected are a run, and one that is four standard errors below it is a
-//! fall. A rise is left to each class: it degrades or rejects requests, and must be sure of the class.
+//! The work of a period is counted in units of each request's expected cost, so that all requests carry the same evidence. As
+//! in a [`CostEstimate`], the latest periods below the expected cost are a run, and a run that is four standard errors below it
+//! is a fall. A rise is left to each class: a rise degrades or rejects requests, so it must be certain for the class.
 
 use super::level_cost::{evidence, is_step};
 use super::{CostEstimate, Served};
 
-/// Finds it.
+/// The detector of a common fall, for one plant.
 #[derive(Debug)]
 pub(crate) struct CommonFall {
-    /// The latest periods below what was expected; work is in expected costs.
+    /// The latest periods below the expected cost; their work is in expected costs.
     run: Served,
     /// The variance of one request's work.
     variance: f64,
     period: Served,
 }
 
-/// What a period adds to the variance: slower than for one class, since a plant has more requests than a class.
+/// The weight of a period in the variance: less than for one class, since a plant has more requests than a class.
 const FOLLOWS: f64 = 1.0 / 32.0;
-/// The farthest that a period's deviation counts, in variances: beyond it the server has changed, which is no noise.
+/// A period's squared deviation counts as at most this multiple of the variance: a larger one is a change of the server, not
+/// noise.
 const FARTHEST: f64 = 4.0;
 
 impl CommonFall {
-    /// Services are taken as exponential at first.
+    /// Starts with the variance of exponential service times.
     pub(crate) fn new() -> Self {
         CommonFall { run: Served::default(), variance: 1.0, period: Served::default() }
     }
 
-    /// Adds what was served in a period of one class and level, from which its cost has learned already.
+    /// Adds the requests of one class and level that were served in a period; `cost` has learned from them already.
     pub(crate) fn add(&mut self, served: Served, cost: &CostEstimate) {
         if served.requests > 0.0 && cost.expected > 0.0 {
             let work_seconds = served.work_seconds / cost.expected;
@@ -58,7 +59,7 @@ impl CommonFall {
         }
         let square = (period.requests * off * off).min(FARTHEST * self.variance);
         self.variance += FOLLOWS * (square - self.variance);
-        // As of one class, the standard error is at least 1 % of the mean.
+        // As for one class, the standard error is at least 1 % of the mean.
         self.variance = self.variance.max(1e-4 * period.requests);
         None
     }
@@ -69,8 +70,8 @@ mod tests {
     use super::*;
     use crate::random::Random;
 
-    /// Eight classes of a dozen requests a second, exponential. Returns the costs at the end of each period, of one when
-    /// the server is fast; it is slow in periods 20 to 39. `alone` is of each class without the others.
+    /// The costs of eight classes at the end of each period; each class has 12 exponential service times a period, with the
+    /// mean `changes(period, class)`. With `alone`, no common fall is applied.
     fn costs(seed: u64, alone: bool, changes: impl Fn(usize, usize) -> f64) -> [[f64; 8]; 50] {
         let (mut random, mut common) = (Random::new(seed), CommonFall::new());
         let mut classes: [CostEstimate; 8] = Default::default();
@@ -103,7 +104,7 @@ mod tests {
             runs.filter(|run| mean(&run[41]) < 1.25).count()
         };
         let (together, alone) = (known(false), known(true));
-        assert!(together >= 70 && alone <= 10, "of 100 known after two periods: {together}; {alone}");
+        assert!(together >= 70 && alone <= 10, "known in 100 runs after two periods: {together}; {alone}");
     }
 
     #[test]
@@ -128,6 +129,6 @@ mod tests {
             common.end_period().is_some()
         });
         let falls = falls.count();
-        assert!(falls <= 3, "{falls} in 2,000 periods");
+        assert!(falls <= 3, "{falls} falls in 2,000 periods");
     }
 }

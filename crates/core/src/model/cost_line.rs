@@ -1,23 +1,22 @@
 //! The linear model of UC eq. 1, `U = a R + b W`, learned online (UC 4.3).
 //!
-//! A sample is n requests, their bytes and their work: `work = a n + b bytes`, weighted by 1/n, since the work of n
-//! requests has n times the variance of one. Least squares in information form, one batch of samples a period, with
-//! *directional* forgetting: in the coordinates in which the present information I is the identity, the batch's J has
-//! two eigenvalues mu; along each eigenvector `min(1 - lambda, mu)` is forgotten, so never more than the period
-//! adds. If all pages have one size, R and W are collinear; plain forgetting would then let the information in the other
-//! direction fade to nothing, and a and b would drift. Here a direction that is not excited keeps what was learned, and a
-//! period without requests changes nothing. (Forgetting along the regressor of each sample, as Cao and Schwartz 2000 do,
-//! forgets the direction that two samples have in common much more slowly: after 33 time constants the estimate was still 2 %
-//! off.)
+//! A sample is n requests, their bytes and their work: `work = a n + b bytes`, weighted by 1/n, since the work of n requests
+//! has n times the variance of one. The fit is least squares in information form, one batch of samples a period, with
+//! *directional* forgetting: in the coordinates in which the present information I is the identity, the batch's J has two
+//! eigenvalues mu; along each eigenvector `min(1 - lambda, mu)` is forgotten, so never more than the period adds. If all pages
+//! have one size, R and W are collinear; plain forgetting would then let the information in the other direction fade to
+//! nothing, and a and b would drift. Here a direction that is not excited keeps what was learned, and a period without requests
+//! changes nothing. (Forgetting along the regressor of each sample, as Cao and Schwartz 2000 do, forgets the direction that two
+//! samples have in common much more slowly: after 33 time constants the estimate was still 2 % off.)
 //!
-//! a, b >= 0: where the estimate leaves the quadrant, [`LinearModel::costs`] gives the constrained minimum. The state itself
-//! is not clipped, so that it can return.
+//! Costs are not negative: if the estimate leaves the quadrant a, b >= 0, [`LinearModel::costs`] gives the constrained minimum.
+//! The estimate itself is not clipped, so that it can return.
 
 use super::Served;
 use super::level_cost::REMEMBER;
 use libm::sqrt;
 
-/// a and b with the information behind them.
+/// The estimates of a and b, with the information behind them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct LinearModel {
@@ -28,32 +27,32 @@ pub struct LinearModel {
     /// Variance of one request's work around the line [s^2].
     #[cfg_attr(feature = "serde", serde(rename = "variance"))]
     pub residual_variance: f64,
-    /// Periods that it was learned from.
+    /// The number of periods from which the model has learned.
     pub periods: u32,
 }
 
-/// What an excited direction forgets in a period: `1 - exp(-1/30)`, so that all but 1/e is forgotten after 30.
+/// The part that an excited direction forgets in a period: `1 - exp(-1/30)`, so that after 30 periods 1/e is left.
 const MOST_FORGOTTEN: f64 = 0.0327838995179941;
 /// Bytes are counted in KiB inside, so that both columns of the regression are of one magnitude.
 const KIB: f64 = 1024.0;
 const NOTHING_KNOWN: f64 = 1e-9;
-/// A cost on which there is less evidence than one request is not known.
+/// If the evidence of a cost is less than that of one request, the cost is not known.
 const LEAST_EVIDENCE: f64 = 1.0;
 
 /// The sums of a period's samples that the model needs.
 #[derive(Default)]
 pub(crate) struct CostBatch {
-    /// The estimate before it.
+    /// The estimate before the batch.
     theta: [f64; 2],
     information: [f64; 3],
     gradient: [f64; 2],
-    /// The sum of the squared errors.
+    /// The sum of the squared weighted errors.
     squares: f64,
     count: f64,
 }
 
 impl CostBatch {
-    /// Takes a sample; one without requests does not count.
+    /// Adds a sample; a sample without requests does not count.
     pub(crate) fn add(&mut self, sample: Served) {
         if sample.requests <= 0.0 {
             return;
@@ -91,16 +90,16 @@ impl LinearModel {
         }
     }
 
-    /// Whether it can be: what is kept may have been damaged.
+    /// Whether the values are possible: a kept file may have been damaged.
     pub(crate) fn is_possible(&self) -> bool {
         let [first, across, last] = self.information;
         let finite = self.theta.iter().chain(&self.information).all(|value| value.is_finite());
         let spread = self.residual_variance >= 0.0 && self.residual_variance.is_finite();
-        // Information about samples that are collinear to rounding is as good as singular.
+        // If all samples are collinear, rounding may make the determinant slightly negative.
         finite && spread && first > 0.0 && last > 0.0 && across * across <= first * last * (1.0 + 1e-9)
     }
 
-    /// Learns from a period's samples; those without requests do not count. Returns whether anything was learned.
+    /// Learns from a period's samples; a sample without requests does not count. Returns whether anything was learned.
     pub(crate) fn learn(&mut self, samples: impl Iterator<Item = Served>) -> bool {
         let mut batch = self.batch();
         samples.for_each(|sample| batch.add(sample));
@@ -156,18 +155,18 @@ impl LinearModel {
         (a.max(0.0), b.max(0.0) / KIB)
     }
 
-    /// a and b, each only if the samples distinguish it from the other. Pages of one size do not: they determine the sum alone,
-    /// and how it is divided is then arbitrary.
+    /// a and b, each only if the samples distinguish it from the other. Pages of one size determine only the cost of such a
+    /// page, and its division between a and b is arbitrary.
     pub(crate) fn coefficients(&self) -> (Option<f64>, Option<f64>) {
         let (a, b) = self.costs();
-        // b is asked for as what the bytes of a mean response cost.
+        // b counts as known if the cost of a mean response's bytes is.
         let mean = (self.information[1] / self.information[0]).max(1.0);
         let known = |phi| self.evidence(phi) >= LEAST_EVIDENCE;
         (known([1.0, 0.0]).then_some(a), known([0.0, mean]).then_some(b))
     }
 
-    /// How well the cost of a request of `bytes` is known: 1 less its relative standard error, in [0, 1]; 0 if nothing was seen
-    /// that is evidence of it, however much is known of other sizes.
+    /// How well the cost of a request of `bytes` is known: 1 less its relative standard error, in [0, 1]. It is 0 if the
+    /// samples are less evidence of this cost than one such request, however well the costs of other sizes are known.
     pub(crate) fn confidence(&self, bytes: f64) -> f64 {
         let phi = [1.0, bytes / KIB];
         let expected = self.theta[0] + self.theta[1] * phi[1];
@@ -178,14 +177,14 @@ impl LinearModel {
         (1.0 - sqrt(self.residual_variance / evidence) / expected).clamp(0.0, 1.0)
     }
 
-    /// The number of requests with the regressor `phi` that would be as much evidence of its cost as all that was seen:
-    /// `1 / (phi' I^-1 phi)`. Along the eigenvectors of I no cancellation hides that a direction was never excited.
+    /// The number of requests with the regressor `phi` that would be as much evidence of its cost as all samples: `1 / (phi'
+    /// I^-1 phi)`. It is computed along the eigenvectors of I, where no cancellation hides that a direction was never excited.
     fn evidence(&self, phi: [f64; 2]) -> f64 {
         let [i00, i01, i11] = self.information;
         let spread = sqrt((i00 - i11) * (i00 - i11) + 4.0 * i01 * i01);
         let most = 0.5 * (i00 + i11 + spread);
         let least = ((i00 * i11 - i01 * i01) / most).max(NOTHING_KNOWN);
-        // The eigenvector of the larger eigenvalue, by whichever of its two forms has no difference of equals.
+        // The eigenvector of the larger eigenvalue, in that of its two forms that subtracts no nearly equal numbers.
         let [x, y] = if i00 >= i11 { [most - i11, i01] } else { [i01, most - i00] };
         let square = x * x + y * y;
         let (c, s) = if square > 0.0 { (x / sqrt(square), y / sqrt(square)) } else { (1.0, 0.0) };
@@ -197,7 +196,7 @@ impl LinearModel {
     fn solve(&self, vector: [f64; 2]) -> [f64; 2] {
         let [i00, i01, i11] = self.information;
         let determinant = i00 * i11 - i01 * i01;
-        // Where the samples are collinear to rounding, solve along the one direction that is known.
+        // If the samples are collinear within rounding, solve along the one direction that is known.
         if determinant <= 1e-12 * i00 * i11 {
             let trace = i00 + i11;
             return [vector[0] / trace, vector[1] / trace];
@@ -206,7 +205,7 @@ impl LinearModel {
     }
 }
 
-/// What directional forgetting leaves of the information `kept` before `batch` is added.
+/// The information that directional forgetting leaves of `kept` before `batch` is added.
 fn forget(kept: [f64; 3], batch: [f64; 3]) -> [f64; 3] {
     // kept = L L^T; whitened = L^-1 batch L^-T.
     let l00 = sqrt(kept[0]);
@@ -294,11 +293,11 @@ mod tests {
             period(&mut model, &[8.0], 1.0);
         }
         let (a, b) = model.costs();
-        assert!(close(a, A) && close(b, B), "a = {a}, b = {b} after much of one size");
+        assert!(close(a, A) && close(b, B), "a = {a}, b = {b} after many periods of one size");
         assert!(model.information.iter().all(|i| i.is_finite()));
     }
 
-    /// UC's server, of which only one page size was seen: nothing distinguishes a from b, and the confidence must not say so.
+    /// UC's server serves pages of one size: nothing distinguishes a from b, and the confidence in other sizes must be 0.
     #[test]
     fn of_one_page_size_no_other_is_known() {
         for kib in [1.0, 32.0, 300.0] {
@@ -313,7 +312,7 @@ mod tests {
                 assert!(confidence == 0.0, "{confidence} of {other} times {kib} KiB");
             }
             assert_eq!(model.coefficients(), (None, None));
-            // Another size determines both, and the cost of sizes near it.
+            // A second size determines a and b, and the costs of sizes near it.
             for _ in 0..30 {
                 period(&mut model, &[2.0 * kib], 1.0);
             }
@@ -324,7 +323,7 @@ mod tests {
         let known = LinearModel::known(A, B).coefficients();
         assert!(close(known.0.unwrap(), A) && close(known.1.unwrap(), B), "{known:?}");
         assert_eq!(LinearModel::default().coefficients(), (None, None));
-        // Answers without a body say nothing of what a byte costs.
+        // Responses without a body show nothing of the cost of a byte.
         let mut bodiless = LinearModel::default();
         for _ in 0..50 {
             period(&mut bodiless, &[0.0], 1.0);

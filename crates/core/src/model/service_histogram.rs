@@ -1,16 +1,15 @@
-//! How the service times of one type are distributed: counts by length, which forget.
+//! The distribution of the service times of one type of requests: counts by length, which forget.
 //!
-//! A mean and a deviation say little of a request's chance to be done in time: one request in a hundred that takes a
-//! thousand times as long moves both beyond every deadline, and the chance of the others not at all. So the chance is
-//! read from the counts. Bins are sixteen to an octave, from 64 to 2^30 units: with four, a
-//! type that takes nearly its whole deadline seemed to be late. A bin's requests are taken to be evenly spread
-//! over it. While few requests are known, part of the distribution is a least time and an exponential rest, with the mean and
-//! the deviation that are expected.
+//! A mean and a deviation say little of a request's chance to be done in time. One request in a hundred that takes a thousand
+//! times as long moves both beyond every deadline, and the chance of the other requests not at all. So the chance is read from
+//! the counts. Bins are sixteen to an octave, from 64 to 2^30 units: with four to an octave, a type that takes nearly its whole
+//! deadline seemed to be late. The requests of a bin count as evenly spread over it. While few requests were counted, a prior
+//! is a part of the distribution: a least time and an exponential rest, with the expected mean and deviation.
 
 use crate::model::ServiceTime;
 use libm::{exp, log, pow};
 
-/// The counts. In microseconds, or another unit of about the same part of a request.
+/// The counts, of times in microseconds or in another unit that is as small beside a service time.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ServiceHistogram {
     counts: [f32; TIME_BINS],
@@ -24,11 +23,11 @@ const PARTS: usize = 1 << PART_BITS;
 const PART_BITS: u32 = 4;
 const OCTAVES: usize = 24;
 const FIRST_OCTAVE: u32 = 6;
-/// The requests that the counts remember: ten in the last hundredth, which is the share that deadlines ask about.
+/// The number of requests that the counts remember: ten of them are the last hundredth, the share that deadlines ask about.
 const MEMORY: f64 = 1000.0;
-/// The number of requests from which the expected distribution has no part any more.
+/// The number of requests from which the prior has no part in the distribution.
 const KNOWN: f64 = 20.0;
-/// The factor by which each request reduces the part of what is expected (see [`ServiceTime`]).
+/// The factor by which each request reduces the prior's part (see [`ServiceTime`]).
 const PRIOR: f64 = 0.5;
 
 /// The bin of a time.
@@ -42,7 +41,7 @@ pub(crate) fn time_bin(time: u64) -> usize {
     (1 + PARTS * (octave - FIRST_OCTAVE) as usize + part).min(TIME_BINS - 1)
 }
 
-/// Where a bin begins.
+/// The least time of a bin.
 fn edge(bin: usize) -> f64 {
     match bin {
         0 => 0.0,
@@ -72,7 +71,7 @@ impl ServiceHistogram {
         own
     }
 
-    /// The bins that hold some, with their counts.
+    /// The bins that are not empty, with their counts.
     pub(crate) fn counts(&self) -> impl Iterator<Item = (u16, f32)> + '_ {
         let counts = self.counts.iter().enumerate().map(|(bin, count)| (bin as u16, *count));
         counts.filter(|(_, count)| *count > 0.0)
@@ -96,7 +95,7 @@ impl ServiceHistogram {
         }
     }
 
-    /// The part of requests that takes no longer than `time`. While few were counted, `expected` is a part of the answer.
+    /// The part of requests that takes no longer than `time`. While few requests were counted, `expected` has a part in it.
     pub(crate) fn within(&self, time: f64, expected: &ServiceTime) -> f64 {
         let mut below = 0.0;
         for (bin, count) in self.counts.iter().enumerate().take_while(|(bin, _)| edge(*bin) < time) {
@@ -106,8 +105,8 @@ impl ServiceHistogram {
         self.mixed(below, time, &self.prior(expected))
     }
 
-    /// The time within which `part` of all requests is done, at most `most`. While few were counted, `expected` is a part
-    /// of the answer.
+    /// The time within which `part` of all requests is done, at most `most`. While few requests were counted, `expected` has a
+    /// part in it.
     pub(crate) fn quantile(&self, part: f64, expected: &ServiceTime, most: f64) -> f64 {
         let prior = self.prior(expected);
         if self.total <= 0.0 {
@@ -127,7 +126,8 @@ impl ServiceHistogram {
         most
     }
 
-    /// The service time beyond `time`, on average over all requests; and the same of the squares of the times.
+    /// The means, over all requests, of the service time T beyond `time` t and of its square: `E (T - t)^+` and `E (T^2 -
+    /// t^2)^+`.
     pub(crate) fn beyond(&self, time: f64) -> (f64, f64) {
         let long = self.counts.iter().enumerate().skip(time_bin(time as u64));
         let (mut sum, mut squares) = (0.0, 0.0);
@@ -140,14 +140,14 @@ impl ServiceHistogram {
         (sum / total, squares / total)
     }
 
-    /// The distribution that is expected, and its part.
+    /// The prior distribution, and its part in the answer.
     fn prior(&self, expected: &ServiceTime) -> Prior {
         let rest = expected.deviation().min(expected.mean()).max(f64::MIN_POSITIVE);
         let part = if self.total < KNOWN { pow(PRIOR, self.total) } else { 0.0 };
         Prior { part, least: expected.mean() - rest, rest }
     }
 
-    /// The part of requests that takes no longer than `time`, if the counts have `below` requests of that kind.
+    /// The part of requests that takes no longer than `time`, if `below` of the counted requests do.
     fn mixed(&self, below: f64, time: f64, prior: &Prior) -> f64 {
         let counted = (1.0 - prior.part) * below / self.total.max(f64::MIN_POSITIVE);
         let expected =
@@ -156,7 +156,7 @@ impl ServiceHistogram {
     }
 }
 
-/// A least time and an exponential rest, with the mean and the deviation that are expected.
+/// A prior: a least time and an exponential rest, with the expected mean and deviation, and its part in the answer.
 struct Prior {
     part: f64,
     least: f64,
@@ -195,7 +195,7 @@ mod tests {
         assert!((nothing.within(2000.0, &expected) - 0.8647).abs() < 1e-3);
         assert!((nothing.quantile(0.99, &expected, 1e9) - 4605.0).abs() < 1.0);
         assert_eq!(nothing.quantile(0.99, &expected, 3000.0), 3000.0);
-        // Requests that are said to vary little do.
+        // If the prior's deviation is small, its quantiles are near its mean.
         assert!((1200.0..1400.0).contains(&nothing.quantile(
             0.99,
             &ServiceTime::varying(1000.0, 0.1),
