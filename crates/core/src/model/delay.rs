@@ -1,13 +1,13 @@
-//! How long requests wait for one of s workers, and how many workers keep a delay (QM 2.3).
+//! How long requests wait for one of s workers, and how many workers keep a promised delay (QM 2.3).
 //!
-//! `D_q = (C(s, a) / (s / S - lambda)) (c_a^2 + c_s^2) / 2`, Allen and Cunneen's approximation with Erlang's C for the
-//! chance to wait. (QM eq. 1 has an exponent in its place: 0.106 against 0.059 at s = 8, rho = 0.5. For one worker both
-//! are QM eq. 3.) Response time is `D_q + S`.
+//! `D_q = (C(s, a) / (s / S - lambda)) (c_a^2 + c_s^2) / 2`, Allen and Cunneen's approximation with Erlang's C for the chance
+//! to wait. (QM eq. 1 has an exponent in place of Erlang's C: 0.106 against 0.059 at s = 8, rho = 0.5. For one worker both are
+//! QM eq. 3.) The mean response time is `D_q + S`.
 //!
 //! A quota is dithered between whole numbers, so s need not be whole: between two whole numbers log C is linear. At a >= s the
-//! delay is infinite. Below one worker this makes the chance to wait too small, which is not corrected: a worker that is there
-//! for a share s of the time and busy for a share a is free with s - a, so C would be 1 - s + a, 0.8 instead of 0.55 at s =
-//! 0.5, a = 0.3.
+//! delay is infinite. Below one worker this makes the chance to wait too small, which is not corrected. A worker that is there
+//! for a share s of the time and busy for a share a of it is free for s - a, so C would be 1 - s + a, 0.8 instead of 0.55 at s
+//! = 0.5, a = 0.3.
 
 use libm::{exp, fabs, pow};
 
@@ -24,7 +24,7 @@ pub struct Traffic {
     pub service_variability: f64,
 }
 
-/// C(s, a): the chance that an arrival has to wait, of Poisson arrivals at a load of `load` erlangs.
+/// C(s, a): the chance that a Poisson arrival has to wait, at a load of `load` erlangs.
 pub(crate) fn erlang_c(servers: u32, load: f64) -> f64 {
     let own = f64::from(servers);
     if load >= own {
@@ -34,8 +34,8 @@ pub(crate) fn erlang_c(servers: u32, load: f64) -> f64 {
     blocked / (1.0 - load / own * (1.0 - blocked))
 }
 
-/// C at a load, for numbers of servers that need not be whole. A search tries many between the same two whole numbers, whose C
-/// takes a step for each server.
+/// C at a load, for numbers of servers that need not be whole. A search tries many numbers between the same two whole ones,
+/// whose C is kept, since it takes one step of computation for each server.
 struct ChanceToWait {
     load: f64,
     /// A whole number, and C at it and at the next one.
@@ -59,8 +59,8 @@ impl ChanceToWait {
     }
 }
 
-/// D_q (s) of `rate` requests a second in front of `servers`; `variability` is (c_a^2 + c_s^2) / 2. Infinite at or above
-/// their capacity.
+/// D_q (s) of `rate` requests a second before `servers` workers; `variability` is (c_a^2 + c_s^2) / 2. It is infinite if the
+/// rate is not below their capacity.
 pub(crate) fn queue_delay(servers: f64, service_seconds: f64, rate: f64, variability: f64) -> f64 {
     let waits = &mut ChanceToWait::at(rate * service_seconds);
     queue_delay_of(waits, servers, service_seconds, variability)
@@ -92,9 +92,9 @@ impl Traffic {
         queue_delay_of(waits, servers, self.service_seconds, self.variability()) + self.service_seconds
     }
 
-    /// The share of requests whose response takes longer than `target_seconds`: an exponential wait for those that wait
-    /// (`t_p = (W / P_w) ln(P_w / (1 - p))`), convolved with the service time, which counts as a fixed part and an
-    /// exponential one of the measured deviation.
+    /// The share of requests whose response takes longer than `target_seconds`. Requests that wait have an exponential wait
+    /// (`t_p = (W / P_w) ln(P_w / (1 - p))`); it is convolved with the service time, which counts as a fixed part and an
+    /// exponential part of the measured deviation.
     pub fn late_share(&self, servers: f64, target_seconds: f64) -> f64 {
         self.late_of(&mut ChanceToWait::at(self.load()), servers, (target_seconds, self.deviation()))
     }
@@ -113,12 +113,13 @@ impl Traffic {
         share_over(target - (mean - deviation), (waits.of(servers), wait), deviation)
     }
 
-    /// The fewest workers, not above `most`, whose mean response time is at most `target_seconds`; `most` where none is.
+    /// The fewest workers, at most `most`, with a mean response time of at most `target_seconds`; `most` if that is too few.
     pub fn servers_for_mean(&self, target_seconds: f64, most: f64) -> f64 {
         self.fewest(most, |waits, servers| self.response_of(waits, servers) <= target_seconds)
     }
 
-    /// The fewest workers, not above `most`, with at most `late` of the responses over `target_seconds`.
+    /// The fewest workers, at most `most`, with at most `late` of the responses over `target_seconds`; `most` if that is too
+    /// few.
     pub fn servers_for_share(&self, target_seconds: f64, late: f64, most: f64) -> f64 {
         let times = (target_seconds, self.deviation());
         self.fewest(most, |waits, servers| self.late_of(waits, servers, times) <= late)
@@ -138,8 +139,8 @@ impl Traffic {
     }
 }
 
-/// The share of responses longer than `left` (s): a wait, exponential of mean `wait` for the share `waits` and none for the
-/// others, convolved with an exponential service of mean `service`.
+/// The share of responses longer than `left` (s). The share `waits` of requests has an exponential wait of mean `wait`, the
+/// others none; the wait is convolved with an exponential service of mean `service`.
 fn share_over(left: f64, (waits, wait): (f64, f64), service: f64) -> f64 {
     if left <= 0.0 {
         return 1.0;
@@ -152,8 +153,9 @@ fn share_over(left: f64, (waits, wait): (f64, f64), service: f64) -> f64 {
     ((1.0 - waits) * own + waits * both).clamp(0.0, 1.0)
 }
 
-/// The response time that a share `p` stays within (s), where service is exponential of mean `service` and the share `waits`
-/// waits, `mean_wait` in the mean over all. The percentiles of the wait and of service do not add up to it.
+/// The response time that a share `p` of requests stays within (s). Service is exponential of mean `service`; the share `waits`
+/// of requests waits, and the mean wait of all requests is `mean_wait`. The percentiles of the wait and of service do not add
+/// up to it.
 pub(crate) fn response_percentile(mean_wait: f64, waits: f64, service: f64, p: f64) -> f64 {
     if mean_wait.is_infinite() {
         return mean_wait;
@@ -186,15 +188,15 @@ mod tests {
     fn erlang_and_one_server_are_as_in_the_books() {
         near(erlang_c(8, 4.0), 0.0590);
         near(erlang_c(1, 0.7), 0.7);
-        // M/M/1: 1 / (mu - lambda); M/D/1 waits half as long.
+        // M/M/1 responds in 1 / (mu - lambda); M/D/1 waits half as long.
         near(POISSON.response_seconds(1.0), 1.0);
         near(Traffic { service_variability: 0.0, ..POISSON }.response_seconds(1.0), 0.75);
         assert_eq!(POISSON.response_seconds(0.5), f64::INFINITY);
         // M/M/1 responses are exponential with that mean.
         near(POISSON.late_share(1.0, 3.0), exp(-3.0));
-        // The same, from its parts: a share 1/2 waits for 1 in the mean, and is served in 1/2.
+        // The same law, from its parts: half of the requests wait, for 1 in the mean, and service takes 1/2.
         near(response_percentile(0.5, 0.5, 0.5, 0.95), log(20.0));
-        // Nobody waits: the percentile of service alone. Everybody waits as long as they are served: Erlang's.
+        // If no request waits, the percentile is that of service. If each waits as long as its service, the law is Erlang's.
         near(response_percentile(0.0, 0.0, 0.04, 0.9), 0.04 * log(10.0));
         near(response_percentile(1.0, 1.0, 1.0, 0.95), 4.743_9);
     }
@@ -209,7 +211,7 @@ mod tests {
         }
         let servers = traffic.servers_for_share(0.2, 0.05, 64.0);
         near(traffic.late_share(servers, 0.2), 0.05);
-        assert_eq!(traffic.servers_for_mean(0.03, 64.0), 64.0, "below S no number of workers will do");
+        assert_eq!(traffic.servers_for_mean(0.03, 64.0), 64.0, "no number of workers undercuts S");
         assert_eq!(traffic.servers_for_mean(0.2, 3.0), 3.0);
     }
 

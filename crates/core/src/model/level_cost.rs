@@ -1,22 +1,22 @@
 //! The cost of one request at one level, from its own service times.
 //!
-//! Each period gives n requests, their work (service time, where no more requests are in service than there are workers) and
-//! their bytes. Sums decay with a time constant of about five periods of traffic, so a cost is the mean of many requests. The
-//! latest periods whose means all lie on one side of it are a run. A run that differs by more than four standard errors from
-//! what was known before it replaces the cost, because the server or the content has changed. Most runs are one period, but
-//! where requests are few or their work varies much, one period is too little evidence. A period that is more evidence alone
-//! than with those before it begins the run anew, since these were noise.
+//! Each period gives n requests, their bytes and their work (their service time, if no more requests are in service than there
+//! are workers). Sums decay with a time constant of about five periods of traffic, so a cost is the mean of many requests. A
+//! run is the latest periods whose means all lie on one side of the cost. If a run differs by more than four standard errors
+//! from what was known before it, the server or the content has changed, and the run replaces the cost. One period is usually
+//! enough; if requests are few or their work varies much, it is too little evidence. If a period alone is more evidence than
+//! together with the run before it, it begins a new run: the periods before it were noise.
 //!
-//! The error is that of gamma services (their deviance), as services are skewed: half of what was expected is less likely by
-//! chance than three halves of it.
+//! The standard error is that of gamma service times (their deviance), since service times are skewed: half of the expected
+//! work is less likely by chance than one and a half times of it.
 //!
-//! A line `a + b x` would not do, because costs differ for other reasons than size: a script costs more than a file of the
-//! same size. The line ([`LinearModel`](super::LinearModel)) is for the costs of contracts and of sizes that were not seen.
+//! A line `a + b x` would not do, because costs differ for other reasons than size: a script costs more than a file of the same
+//! size. The line ([`LinearModel`](super::LinearModel)) is for the costs of contracts and of sizes that no request has shown.
 
 use core::ops::Add;
 use libm::{log, sqrt};
 
-/// Mean work and size of a request.
+/// The mean work and size of a request.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CostEstimate {
     weight: f64,
@@ -27,26 +27,26 @@ pub(crate) struct CostEstimate {
     run: CostRun,
     /// The cost before the latest period.
     pub(super) expected: f64,
-    /// As `CostRun::before`, of a step up that no later period has confirmed.
+    /// `CostRun::before` of a step up that no later period has confirmed.
     before_rise: Option<[f64; 3]>,
-    /// The cost from which the latest period stepped, or fell back.
+    /// The cost before the latest period, if that period made it step or fall back.
     stepped_from: Option<f64>,
 }
 
-/// The latest periods on one side of the mean: all of them, or the last one if it is more evidence alone.
+/// The latest periods on one side of the mean: all of them, or only the last if it is more evidence alone.
 #[derive(Clone, Copy, Debug, Default)]
 struct CostRun {
     above: bool,
     sums: Served,
-    /// The cost, its weight and the variance before the run: the run itself has moved them since.
+    /// The cost, its weight and the variance before the run; the run itself has moved them since.
     before: [f64; 3],
 }
 
-/// The state of a cost that is kept: a [`CostEstimate`] without the run that may become a step.
+/// The part of a cost that is kept in a file: a [`CostEstimate`] without the run that may become a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct KnownCost {
-    /// How many requests it is the mean of, the latest counting most; 0 while none was seen.
+    /// The number of requests behind the mean, in which the latest count most; 0 while none was seen.
     #[cfg_attr(feature = "serde", serde(rename = "requests"))]
     pub weight: f64,
     /// Mean work of a request [server seconds].
@@ -58,7 +58,7 @@ pub struct KnownCost {
 }
 
 impl KnownCost {
-    /// Whether it can be: what is kept may have been damaged.
+    /// Whether the values are possible: a kept file may have been damaged.
     pub(crate) fn is_possible(&self) -> bool {
         let KnownCost { weight, seconds, bytes, variance } = *self;
         let whole = [weight, seconds, bytes, variance].iter().all(|value| *value >= 0.0 && value.is_finite());
@@ -94,13 +94,13 @@ const STEP_DEVIATIONS: f64 = 4.0;
 pub(crate) const EVIDENCE: f64 = 8.0;
 
 impl CostEstimate {
-    /// Goes on from what was known.
+    /// The estimate that goes on from a kept cost.
     pub(crate) fn from_known(known: KnownCost) -> Self {
         let KnownCost { weight, seconds, bytes, variance } = known;
         CostEstimate { weight, seconds, bytes, variance, expected: seconds, ..CostEstimate::default() }
     }
 
-    /// The state that is to be kept.
+    /// The part to keep.
     pub(crate) fn known(&self) -> KnownCost {
         let CostEstimate { weight, seconds, bytes, variance, .. } = *self;
         KnownCost { weight, seconds, bytes, variance }
@@ -123,7 +123,7 @@ impl CostEstimate {
         let unconfirmed = if n >= EVIDENCE { self.before_rise.take() } else { None };
         let confirmed = unconfirmed.is_some_and(|before| is_step(served, before));
         if let Some(before) = unconfirmed.filter(|_| !confirmed) {
-            // It has fallen back at once: a machine stood still for a moment. What was known before holds.
+            // The next period contradicts the rise, as when a machine stood still for a moment. The cost before it holds.
             self.stepped_from = Some(self.seconds);
             [self.seconds, self.weight, _] = before;
             self.run = CostRun::default();
@@ -149,19 +149,19 @@ impl CostEstimate {
             self.seconds += n / self.weight * innovation;
             self.bytes += n / self.weight * (bytes - self.bytes);
         }
-        // The standard error is at least 1 % of the mean, because the next period's mix differs by that much.
+        // The standard error is at least 1 % of the mean, because the mix of the next period differs by that much.
         self.variance = self.variance.max(1e-4 * self.seconds * self.seconds * n);
         stepped
     }
 
-    /// Whether the cost rose by a step, which no later period has confirmed.
+    /// Whether the cost rose by a step that no later period has confirmed.
     pub(crate) fn is_unconfirmed(&self) -> bool {
         self.before_rise.is_some()
     }
 
-    /// Multiplies the cost by `factor`, below 1, since all services of the plant have become shorter
-    /// ([`CommonFall`](super::CommonFall)), unless the requests that this cost is for and that were `served` in the latest
-    /// period speak against it. Returns whether the cost has fallen.
+    /// Takes over a fall of all services of the plant by `factor`, below 1 ([`CommonFall`](super::CommonFall)), unless this
+    /// cost's own requests, `served` in the latest period, fit the old cost at least as well. The new cost is the mean of these
+    /// requests and of [`EVIDENCE`] requests at `factor` times the old cost. Returns whether the cost has fallen.
     pub(crate) fn fall(&mut self, factor: f64, served: Served) -> bool {
         let was = self.expected;
         if self.run.sums.requests == 0.0 || served.requests <= 0.0 || was <= 0.0 {
@@ -177,18 +177,18 @@ impl CostEstimate {
         true
     }
 
-    /// By what factor the latest period changed the cost at once, if it did.
+    /// The factor by which the latest period made the cost step or fall back, if it did.
     pub(crate) fn step(&self) -> Option<f64> {
         self.stepped_from.map(|before| self.seconds / before)
     }
 
-    /// Whether a latest period of this number of requests says hardly anything of the cost beside what was known before.
+    /// Whether `requests`, in the latest period, are too few to change the cost much beside what was known before.
     pub(crate) fn hardly_knows(&self, requests: f64) -> bool {
         self.stepped_from.is_none() && requests < EVIDENCE.min(0.5 * self.weight)
     }
 
-    /// Follows a step of other requests of the same server. A rise multiplies the cost by `factor`; unless it `is_sure` to
-    /// last, a later fall takes it back. The weight falls to that of few requests, so that the next ones weigh more.
+    /// Follows a step of other requests of the same server. A rise multiplies the cost by `factor`, and lowers its weight to
+    /// that of few requests, so that the next ones weigh more; unless the rise `is_sure` to last, a later fall takes it back.
     pub(crate) fn follow_step(&mut self, factor: f64, is_sure: bool) {
         let before = self.before_rise.take();
         if factor > 1.0 {
@@ -204,7 +204,7 @@ impl CostEstimate {
         (self.run, self.expected) = (CostRun::default(), self.seconds);
     }
 
-    /// Replaces the cost. The deviation of services is scaled by the same factor as their mean.
+    /// Replaces the cost. The deviation of service times is scaled by the same factor as their mean.
     fn step_to(&mut self, seconds: f64) {
         let [before, _, variance] = core::mem::take(&mut self.run).before;
         self.stepped_from.get_or_insert(before);
@@ -219,12 +219,12 @@ impl CostEstimate {
         self.weight *= REMEMBER;
     }
 
-    /// Work of one request [server seconds], if any was seen.
+    /// Work of one request [server seconds], if any request was seen.
     pub(crate) fn seconds(&self) -> Option<f64> {
         (self.weight > 0.0).then_some(self.seconds)
     }
 
-    /// How well it is known: 1 less its relative standard error, in [0, 1].
+    /// How well the cost is known: 1 less its relative standard error, in [0, 1].
     pub(crate) fn confidence(&self) -> f64 {
         if self.weight <= 0.0 || self.seconds <= 0.0 {
             return 0.0;
@@ -232,18 +232,18 @@ impl CostEstimate {
         (1.0 - sqrt(self.variance / self.weight) / self.seconds).max(0.0)
     }
 
-    /// Body bytes of one request, if any was seen.
+    /// Body bytes of one request, if any request was seen.
     pub(crate) fn bytes(&self) -> Option<f64> {
         (self.weight > 0.0).then_some(self.bytes)
     }
 }
 
-/// Whether these services differ by more than chance makes from what was known `before`: the cost, its weight, the variance.
+/// Whether these requests differ by more than chance from what was known `before`: the cost, its weight, the variance.
 pub(super) fn is_step(sums: Served, before: [f64; 3]) -> bool {
     sums.requests >= EVIDENCE && evidence(sums, before) > STEP_DEVIATIONS * STEP_DEVIATIONS
 }
 
-/// By how many squared standard errors they differ.
+/// The squared number of standard errors between these requests and what was known `before`.
 pub(super) fn evidence(sums: Served, before: [f64; 3]) -> f64 {
     let Served { requests, work_seconds, .. } = sums;
     let [seconds, weight, variance] = before;
@@ -268,13 +268,13 @@ mod tests {
             cost.learn(served(100.0, if i % 2 == 0 { 0.011 } else { 0.009 }));
         }
         assert!((cost.seconds().expect("learned") - 0.010).abs() < 0.000_3);
-        assert!(cost.learn(served(100.0, 0.020)), "the server has slowed to half");
+        assert!(cost.learn(served(100.0, 0.020)), "a server that slows to half is a step");
         assert!((cost.seconds().expect("learned") - 0.020).abs() < 1e-9);
         assert_eq!(cost.bytes(), Some(100.0));
     }
 
-    /// Fifty exponential services a period, whose mean is off by a seventh. The server becomes slow, and fast again: one period
-    /// does not prove it. A mean that only forgets a fifth a period knows it in one case of twenty.
+    /// Fifty exponential services a period, so that a period's mean is off by a seventh. The server becomes slow, and then fast
+    /// again, which one period does not prove. A mean that only forgets a fifth a period would know it in one run of twenty.
     #[test]
     fn what_one_period_does_not_prove_the_next_ones_do() {
         let back = |seed| {
@@ -289,7 +289,7 @@ mod tests {
             cost.seconds().expect("learned")
         };
         let known = (500..600).filter(|seed| (0.03..0.05).contains(&back(*seed))).count();
-        assert!(known >= 20, "{known} of 100 know it four periods after the end");
+        assert!(known >= 20, "{known} of 100 runs know the fall four periods after it");
     }
 
     #[test]
@@ -313,6 +313,6 @@ mod tests {
             cost.learn(Served { requests: 50.0, work_seconds, bytes: 0.0 })
         });
         let steps = steps.count();
-        assert!(steps <= 5, "{steps} in 2,000 periods");
+        assert!(steps <= 5, "{steps} steps in 2,000 periods");
     }
 }

@@ -1,6 +1,6 @@
 //! Room: what was learned of plants and requests.
 //!
-//! *In*: measured rates, bytes and times. *Out*: costs and waits, with their confidence.
+//! *In*: measured rates, bytes and times. *Out*: costs and waits, and how well they are known.
 //!
 //! - `cost_line`: `U = a R + b W`, learned online (UC 4.3)
 //! - `level_cost`: the cost of a request at one level

@@ -3,12 +3,12 @@
 use core::f64::consts::FRAC_1_SQRT_2;
 use libm::erfc;
 
-/// The deviation beyond which lies less than a part in 10^15.
+/// Less than a part in 10^15 of the distribution lies beyond this many deviations.
 const FARTHEST: f64 = 8.0;
 /// Each halving of the interval gives one binary digit.
 const HALVINGS: u32 = 50;
 
-/// The number of deviations above the mean below which this part of a normal distribution lies.
+/// The number of deviations above the mean below which `part` of a normal distribution lies.
 pub(crate) fn normal_quantile(part: f64) -> f64 {
     let (mut low, mut high) = (-FARTHEST, FARTHEST);
     for _ in 0..HALVINGS {

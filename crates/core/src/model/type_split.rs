@@ -1,18 +1,19 @@
-//! Whether two groups of requests cost differently, and which feature explains most of that: one step of a regression tree.
+//! Whether two groups of requests cost differently, and which feature explains most of the difference: one step of a regression
+//! tree.
 //!
 //! Costs are compared as ratios, so the variable is the logarithm of the service time, whose errors are near normal for
-//! exponential, lognormal and Pareto times alike; of raw times one long request in a thousand would decide. Its unit is
-//! the eighth of an octave ([`log_time`]). A site serves at several levels; the difference is taken within each level and
-//! pooled:
+//! exponential, lognormal and Pareto times alike. With the times themselves, one long request in a thousand would decide. The
+//! unit is the eighth of an octave ([`log_time`]). A site serves at several levels; the difference is taken within each level
+//! and pooled:
 //!
 //! ```text
 //! d = sum of w (mean A - mean B) / sum of w      w = n_A n_B / (n_A + n_B), by level
 //! z = d sqrt(sum of w) / sigma                   sigma: within the groups
 //! ```
 //!
-//! and `w d^2` of the variance is explained (as in CART: Breiman and others, 1984). A split must be both significant and worth
-//! making. Many features are tried again and again, so z must be [`SIGNIFICANT`]; a split is kept down to lower bounds, so that
-//! none comes and goes.
+//! The split explains `(sum of w) d^2` of the sum of squares (as in CART: Breiman and others, 1984). A split must be both
+//! significant and worth making. Many features are tried again and again, so z must be at least [`SIGNIFICANT`]. A split that
+//! was made is kept down to lower bounds, so that it does not come and go.
 
 use alloc::vec::Vec;
 use libm::{exp, fabs, sqrt};
@@ -24,7 +25,7 @@ pub(crate) struct Moments {
     pub n: f64,
     /// The sum of [`log_time`].
     pub sum: f64,
-    /// The sum of its squares.
+    /// The sum of the squares of [`log_time`].
     pub squares: f64,
 }
 
@@ -33,40 +34,40 @@ pub(crate) struct Moments {
 pub(crate) struct CostDifference {
     /// The mean of the first less that of the second, in eighths of an octave.
     pub eighths: f64,
-    /// The difference in standard errors.
+    /// The size of the difference, in standard errors.
     pub z: f64,
-    /// The part of the sum of squares that goes away if each group has a mean of its own.
+    /// The amount by which the sum of squares falls if each group has a mean of its own.
     pub explained: f64,
     /// The requests of the smaller group.
     pub fewest: f64,
 }
 
-/// A feature of some requests: its kind, and a hash of its value; zero where a request has none of the kind.
+/// A feature of some requests: its kind, and a hash of its value, which is 0 if a request has no feature of the kind.
 pub(super) type FeatureToken = (u8, u32);
 
 /// One group of requests that are alike in all their features.
 pub(crate) struct Alike<'a> {
-    /// The value of the feature of each kind, as a hash; 0 where the requests have none.
+    /// The value of the feature of each kind, as a hash; 0 if the requests have no feature of the kind.
     pub tokens: &'a [u32],
     /// The moments of the requests served at each level.
     pub moments: &'a [Moments],
 }
 
-/// The difference in standard errors from which a split is made: with a hundred features that are looked at a thousand
-/// times, chance makes none in a hundred days.
+/// The difference in standard errors from which a split is made: if a hundred features are tested a thousand times, chance
+/// makes no split in a hundred days.
 const SIGNIFICANT: f64 = 5.0;
-/// And where the means differ by half an octave: below, one mean serves both well enough.
+/// The least difference of the means for a split, half an octave: for smaller ones a common mean serves both groups well.
 const WORTH: f64 = 4.0;
-/// A group of fewer requests is no evidence.
+/// The least requests of a group: a smaller group is no evidence.
 const FEWEST: f64 = 8.0;
-/// A split is kept down to these.
+/// The bounds below which a split is given up again.
 const STILL_SIGNIFICANT: f64 = 2.5;
 const STILL_WORTH: f64 = 2.0;
-/// The variance of rounding to whole eighths.
+/// The variance that rounding to whole eighths adds.
 const ROUNDING: f64 = 1.0 / 12.0;
-/// Sums of the same numbers in another order differ by less than this part.
+/// Rounding makes sums of the same numbers in another order differ by less than this part.
 const ROUNDED: f64 = 1e-9;
-/// The logarithm of the mean less the mean of logarithms, of an exponential law.
+/// The logarithm of the mean less the mean of the logarithms, for an exponential law.
 const EULER: f64 = 0.5772;
 /// The natural logarithm of an eighth of an octave.
 const EIGHTH: f64 = core::f64::consts::LN_2 / 8.0;
@@ -101,8 +102,8 @@ impl Moments {
         if self.n > 0.0 { (self.squares - self.sum * self.mean()).max(0.0) } else { 0.0 }
     }
 
-    /// The mean of the times themselves (us), and their coefficient of variation: as if they were lognormal, but no more
-    /// varied than exponential ones, whose logarithms have a longer lower tail.
+    /// The mean of the times themselves (us), and their coefficient of variation, by the formulas of lognormal times. Both are
+    /// bounded by those of exponential times, whose logarithms have a longer lower tail.
     pub(crate) fn time(&self) -> Option<(f64, f64)> {
         if self.n < 1.0 {
             return None;
@@ -115,7 +116,7 @@ impl Moments {
 }
 
 impl CostDifference {
-    /// Between two groups, each by level.
+    /// The difference between two groups, each by level.
     pub(crate) fn between(first: &[Moments], second: &[Moments]) -> CostDifference {
         let (mut weight, mut difference, mut within) = (0.0, 0.0, 0.0);
         let mut n = [0.0; 2];
@@ -148,8 +149,8 @@ impl CostDifference {
     }
 }
 
-/// The feature by which these requests fall into two groups whose costs differ most, if any clearly do. Where several features
-/// distinguish the same requests, the one of the fewer requests is taken, then the first kind.
+/// The feature by which these requests fall into two groups whose costs differ most, if those of any feature differ clearly. If
+/// several features explain the same, the feature of the fewest requests is taken, then the first kind.
 pub(crate) fn best_split(groups: &[Alike<'_>], levels: usize) -> Option<(FeatureToken, CostDifference)> {
     let sum = |moments: &mut Vec<Moments>, more: &[Moments]| {
         moments.iter_mut().zip(more).for_each(|(sum, one)| sum.add(one));
@@ -217,7 +218,7 @@ mod tests {
     #[test]
     fn the_dear_ones_are_found_and_by_the_plainest_feature() {
         let mut random = Random::new(2);
-        // Kinds: a method, a path, a path below it. Reports have both paths.
+        // The kinds are a method, a path, and a path below it. Only reports have a path of the third kind.
         let groups = [
             ([1, 10, 0], exponential(40e3, 120, &mut random)),
             ([1, 11, 0], exponential(40e3, 60, &mut random)),
@@ -243,7 +244,7 @@ mod tests {
         assert!(CostDifference::between(&first, &second).is_gone());
     }
 
-    /// Twenty paths that cost the same, looked at two thousand times, whatever the law.
+    /// Twenty paths cost the same, whatever the law of their service times, and are tested two thousand times.
     #[test]
     fn chance_splits_nothing() {
         let mut random = Random::new(4);
