@@ -1,4 +1,4 @@
-//! Room: decides beside an unmodified server (CA 4), whose requests do not pass through the agent.
+//! Room: the control loop beside an unmodified server (CA 4), whose requests do not pass through the agent.
 //!
 //! *In*: samples of the server's counters, and probes. *Out*: a [`Change`] of F, the fraction of clients at full quality.
 //!
@@ -33,15 +33,15 @@ use relay::Relay;
 pub struct AgentLoopSettings {
     /// The means by which the agent sheds load.
     pub policy: AgentPolicy,
-    /// When the answer to a probe means overload.
+    /// The rule by which an answer to a probe means overload.
     pub threshold: Threshold,
     /// Time from one probe to the next.
     pub every: Duration,
-    /// T; samples come [`SAMPLES`] times as often.
+    /// T, the control period; samples come [`SAMPLES`] times as often.
     pub period: Duration,
-    /// U*, at which a fraction is held.
+    /// U*, the utilization at which the policy [`Fraction`](AgentPolicy::Fraction) holds the server.
     pub load_line: f64,
-    /// The relay returns to full quality if that takes no more of the server than this.
+    /// The relay returns to full quality if the utilization would then be at most this.
     pub back_line: f64,
 }
 
@@ -51,24 +51,24 @@ pub const SAMPLES: u32 = crate::model::Tracker::SAMPLES_PER_PERIOD;
 /// The means by which the agent sheds load.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum AgentPolicy {
-    /// One tree for all clients: a link.
+    /// All clients get the same tree of files, which a link chooses.
     Relay,
     /// The fraction of clients at full quality, which the server reads.
     Fraction {
-        /// A smaller change is not made, except the last one to 0 or 1.
+        /// Smaller changes of F are not made, except the last change to 0 or 1.
         step: f64,
-        /// Two changes are at least this far apart, unless the server is in danger.
+        /// Two changes are at least this far apart, except at overload or when F must fall by much.
         apart: Duration,
     },
 }
 
-/// When the answer to a probe comes too late (CA 4.1, "adaptation trigger").
+/// The rule by which an answer to a probe is too late (CA 4.1, "adaptation trigger").
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Threshold {
     /// The response time that was promised.
     Promised(Duration),
-    /// 0.9 Q S, at most a second: the listen queue is nearly full. Q is given; S is 1 / throughput, measured at the
-    /// present mix.
+    /// 0.9 Q S, at most a second, on top of the fastest answer: the listen queue is nearly full. Q is given; S is 1 /
+    /// throughput, measured at the present mix.
     Queue(u32),
 }
 
@@ -83,7 +83,7 @@ pub struct Sample {
     pub least: f64,
     /// Requests that wait for a worker, if the counters show them.
     pub waiting: Option<u32>,
-    /// Whether a probe is under way, and how the last one ended.
+    /// The state of the probes.
     pub probe: Probe,
     /// F as the server applied it.
     pub applied: f64,
@@ -101,9 +101,9 @@ pub struct Change {
 /// The reason for a change of F.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Why {
-    /// Two successive probes were answered too late, or not at all.
+    /// Two successive probes were late or failed; a probe that stays open counts before its answer.
     Overload {
-        /// The latest response time, or that of the probe still open; `None` if the probe failed.
+        /// The time that a late open probe has waited so far; else the last response time, or `None` if that probe failed.
         response: Option<Duration>,
         /// The largest response time that is not too late.
         threshold: Duration,
@@ -117,7 +117,7 @@ pub enum Why {
         /// The largest response time that is not too late.
         threshold: Duration,
     },
-    /// Full quality for all clients would take this much of the server.
+    /// The utilization that full quality for all clients would make.
     Load {
         /// U at F = 1.
         at_full: f64,
@@ -141,7 +141,7 @@ pub struct Figures {
     pub threshold: Duration,
     /// Whether the server is in overload.
     pub overloaded: bool,
-    /// Whether requests come and no sense shows that they take anything: nothing goes back to full quality meanwhile.
+    /// Whether requests come while no sense shows any load from them; F does not rise meanwhile.
     pub blind: bool,
 }
 
@@ -161,20 +161,20 @@ enum AgentLaw {
     Fraction(FractionLaw),
 }
 
-/// The agent's control loop: takes counters and probes, and decides on F.
+/// The agent's control loop: it takes counters and probes, and decides on F.
 pub struct AgentLoop {
     settings: AgentLoopSettings,
     overload: Overload,
     load: OfferedLoad,
     law: AgentLaw,
     samples: u32,
-    /// Samples since the counters could last be read.
+    /// The number of samples since the counters could last be read.
     unread: u32,
     blindness: Blindness,
 }
 
 impl AgentLoop {
-    /// Starts with the F that the server was left with.
+    /// Starts with the F that the server has.
     pub fn new(settings: AgentLoopSettings, applied: f64) -> Self {
         let law = match settings.policy {
             AgentPolicy::Relay => AgentLaw::Relay(Relay::new(applied)),
@@ -190,7 +190,7 @@ impl AgentLoop {
     /// Takes a sample; returns the change to make, if any.
     pub fn sample(&mut self, now: Instant, sample: &Sample) -> Option<Change> {
         let overloaded = self.overload.look(&sample.probe, sample.waiting, self.load.cost(sample.applied));
-        // What is not seen teaches nothing about costs, as little as what a queue hides.
+        // If the agent is blind, a sample teaches no more about costs than while requests queue.
         self.load.take(sample, self.overload.is_queueing() || self.blindness.is_blind());
         self.blindness.take(sample);
         self.unread = if sample.load.is_some() { 0 } else { self.unread.saturating_add(1) };
@@ -204,7 +204,7 @@ impl AgentLoop {
             overloaded,
             why: self.overload.why(),
             applied: sample.applied,
-            // A status page may answer a little before or after a sample, so one blind sample is no gap.
+            // A status page may answer a little before or after a sample, so less than a period without counters is no gap.
             load_known: self.unread < SAMPLES && !self.blindness.is_blind(),
         };
         match &mut self.law {
@@ -233,7 +233,7 @@ impl AgentLoop {
 mod tests {
     use super::*;
 
-    /// When full quality comes back to a degraded server that answers its probes, while its counters show this load.
+    /// The sample at which F rises beside a degraded server that answers its probes and whose counters show this load.
     fn back_after(policy: AgentPolicy, load: Option<(u64, f64)>) -> Option<u32> {
         let every = Duration::from_millis(500);
         let (threshold, period) = (Threshold::Promised(every), Duration::from_secs(1));
@@ -263,9 +263,8 @@ mod tests {
         }
     }
 
-    /// An nginx that serves files: 38,000 requests a second and none in service whenever it is asked, while its processes use
-    /// this part of their processor; clients are degraded at the beginning. Returns for how long the agent was blind, and
-    /// whether full quality came back.
+    /// An nginx serves files: 38,000 requests a second, none in service at any sample, and its processes use this part of their
+    /// processor. Clients are degraded at the beginning. Returns the number of blind samples, and whether F has risen.
     fn beside_static_files(policy: AgentPolicy, processor: Option<f64>) -> (u32, bool) {
         let every = Duration::from_millis(500);
         let (threshold, period) = (Threshold::Promised(every), Duration::from_secs(1));

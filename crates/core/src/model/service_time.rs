@@ -1,14 +1,15 @@
-//! How long one type of requests takes: mean and variance, learned (AC 3.2).
+//! The service time of one type of requests: mean and variance, learned (AC 3.2).
 //!
-//! A mean of many requests is slow and a mean of few is noisy, so three are kept: over about the last [`LONG`] requests,
-//! the last [`MIDDLE`], and the last [`SHORT`]. The long mean is the estimate until a shorter mean differs from it by more
-//! than chance; then the type's cost has changed, and the shorter mean takes its place with its own small weight. If one
-//! request has the standard deviation d, an exponential mean over M requests has `d / sqrt(2 M)`. So the middle mean must
-//! be [`MIDDLE_OFF`] d off (4 of its deviations) and the short mean [`SHORT_OFF`] d (8 of its deviations, since one outlier,
-//! clipped at [`CLIP`] d, moves it by 2.5).
+//! A mean of many requests is slow and a mean of few is noisy, so three are kept: over about the last [`LONG`] requests, the
+//! last [`MIDDLE`], and the last [`SHORT`]. The long mean is the estimate until a shorter mean differs from it by more than
+//! chance; then the type's cost has changed, and the shorter mean takes its place with its own small weight. If one request has
+//! the standard deviation d, an exponential mean over M requests has `d / sqrt(2 M)`. So the middle mean must be [`MIDDLE_OFF`]
+//! d off (4 of its deviations) and the short mean [`SHORT_OFF`] d (8 of its deviations, since one outlier, clipped at [`CLIP`]
+//! d, moves it by 2.5 d).
 //!
-//! Before any request was seen, the estimate is the prior, with the variance of an exponential distribution. While few
-//! requests were seen, the variance is a mean of the prior's and the measured one, and includes the uncertainty of the mean.
+//! Before any request was seen, the estimate is the prior, with the variance of an exponential distribution if no other is
+//! given. While few requests were seen, the variance is a weighted mean of the prior's and the measured one, and includes the
+//! uncertainty of the mean.
 //!
 //! The time that a request's body takes is learned by [`SizeLaw`](super::SizeLaw).
 
@@ -19,13 +20,13 @@ use libm::{fabs, pow, sqrt};
 pub(crate) struct Batch {
     /// The number of requests released.
     pub requests: f64,
-    /// The sum of what they took, each clipped at [`ServiceTime::clip`].
+    /// The sum of their times, each clipped at [`ServiceTime::clip`].
     pub sum: f64,
-    /// The sum of its squares.
+    /// The sum of the squares of these times.
     pub squares: f64,
 }
 
-/// The estimate. In any unit of time, the same throughout.
+/// The estimate, in any unit of time that is the same throughout.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ServiceTime {
     mean: f64,
@@ -33,28 +34,28 @@ pub(crate) struct ServiceTime {
     variance: f64,
     /// The number of requests behind the mean.
     weight: f64,
-    /// The prior squared coefficient of variation.
+    /// The squared coefficient of variation of the prior.
     expected: f64,
     middle: f64,
     short: f64,
 }
 
-/// Requests that the means remember.
+/// The numbers of requests that the means remember.
 const LONG: f64 = 400.0;
 const MIDDLE: f64 = 32.0;
 const SHORT: f64 = 4.0;
-/// How many deviations of one request a shorter mean must differ by to replace the long mean.
+/// The number of deviations of one request by which a shorter mean must differ to replace the long mean.
 const MIDDLE_OFF: f64 = 0.5;
 const SHORT_OFF: f64 = 3.0;
-/// A variance above this multiple of the known one is no chance of a few requests.
+/// A batch whose variance exceeds this multiple of the known one shows a change, not chance.
 const FAR_LARGER: f64 = 4.0;
 /// A request's time is clipped at this many deviations above the mean.
 const CLIP: f64 = 10.0;
-/// The factor by which each request reduces the weight of the prior variance. The weight falls quickly, because exponential
-/// service times are seldom alike by chance. With a prior worth a few requests, a type that takes half of its deadline and
-/// varies little was refused for hundreds of requests.
+/// The factor by which each request reduces the weight of the prior variance. The weight falls quickly, because a few
+/// exponential service times are seldom alike by chance. With a prior worth a few requests, a type that took half of its
+/// deadline and varied little was refused for hundreds of requests.
 const PRIOR: f64 = 0.5;
-/// A deviation is at least this part of the mean.
+/// The deviation is at least this part of the mean.
 const LEAST_DEVIATION: f64 = 0.002;
 
 impl ServiceTime {
@@ -76,8 +77,8 @@ impl ServiceTime {
         }
     }
 
-    /// An estimate from `requests` requests that were seen elsewhere. It counts as if few were seen, so that it follows what
-    /// comes.
+    /// An estimate from `requests` requests that were seen elsewhere. They count as few, so that the estimate follows new
+    /// requests.
     pub(crate) fn found(mean: f64, variation: f64, requests: f64) -> Self {
         let one = ServiceTime::varying(mean, variation);
         ServiceTime { weight: requests.min(2.0 * SHORT), expected: 1.0, ..one }
@@ -112,14 +113,14 @@ impl ServiceTime {
     /// The standard deviation of the next request's time, including the uncertainty of the mean.
     pub(crate) fn deviation(&self) -> f64 {
         let expected = self.expected * self.mean * self.mean;
-        // After as many requests as are remembered nothing of it is left beside the least deviation.
+        // After as many requests as the long mean remembers, nothing of the prior is left beside the least deviation.
         let prior = if self.weight < LONG { pow(PRIOR, self.weight) } else { 0.0 };
         let own = self.variance + prior * (expected - self.variance);
         sqrt(own * (1.0 + if self.is_known() { 1.0 / self.weight } else { 0.0 }))
             .max(LEAST_DEVIATION * self.mean)
     }
 
-    /// The most that one request counts for.
+    /// The longest time that a request counts for.
     pub(crate) fn clip(mean: f64, deviation: f64) -> f64 {
         mean + CLIP * deviation
     }
@@ -155,7 +156,7 @@ impl ServiceTime {
             None
         };
         if let Some((to, weight)) = step {
-            // The coefficient of variation stays, unless the batch shows a far larger one: requests that begin to vary step
+            // The coefficient of variation stays, unless the batch shows a far larger one: a type that begins to vary steps
             // too.
             let known = self.mean * self.mean;
             let relative = if known > 0.0 { self.variance / known } else { self.expected };
@@ -180,7 +181,7 @@ mod tests {
     use crate::random::Random;
     use alloc::vec::Vec;
 
-    /// Takes requests one by one, clipped as at their release.
+    /// Learns in batches of `together` requests, each clipped as at its release; returns the mean after each batch.
     fn learn(one: &mut ServiceTime, times: impl Iterator<Item = f64>, together: usize) -> Vec<f64> {
         let times: Vec<f64> = times.collect();
         let each = |some: &[f64]| {
@@ -232,8 +233,8 @@ mod tests {
         assert!((0.15..0.28).contains(&means[9]), "{means:?}");
     }
 
-    /// With many requests in each batch every batch is a step, and none would be learned from: the clip stayed where the type
-    /// had been constant, and cut the mean.
+    /// With many requests in a batch, each batch after the change is a step. If a step kept the old variation, the clip would
+    /// stay as for constant times, and cut the mean.
     #[test]
     fn requests_that_begin_to_vary_are_seen_to_vary_whatever_the_size_of_a_batch() {
         for (together, alike, seed) in [
@@ -281,7 +282,7 @@ mod tests {
                 "{count}: {one:?}"
             );
         }
-        // Those of an exponential law are not taken for alike.
+        // Requests of an exponential law are not taken for alike.
         let mut one = ServiceTime::expected(7.0);
         learn(&mut one, exponential(2.0, 5, 20), 1);
         assert!((0.6..1.5).contains(&(one.deviation() / one.mean())), "{one:?}");

@@ -1,5 +1,5 @@
-//! How much longer a request takes for each block of 64 KB in its body: AC's `T(s, n) = a + floor(s / 64 KB) (b + c n)` (eq.
-//! 1).
+//! The time that each block of 64 KB in a request's body adds to its service: AC's `T(s, n) = a + floor(s / 64 KB) (b + c n)`
+//! (eq. 1).
 //!
 //! Each type has its own law. a is the type's [`ServiceTime`](super::ServiceTime) after the time of the blocks is taken off.
 //! The number n of server processes is fixed, so b and c cannot be distinguished, and the law learns the slope `b + c n`. The
@@ -9,10 +9,10 @@
 //! slope = (sum of b t - sum of b sum of t / n) / (sum of b^2 - (sum of b)^2 / n)
 //! ```
 //!
-//! where a request has b blocks and takes the time t. Where sizes differ too little, the slope stays. It is never negative. Nor
-//! is the slope learned from a few bodies among many requests without one: with exponential times, a single request of three
-//! blocks would have every block take what a third of its own time happened to be. `(sum of b)^2 / sum of b^2` counts the
-//! bodies, large ones for more than small ones.
+//! where a request has b blocks and takes the time t. If sizes differ too little, the slope stays. It is never negative. A few
+//! bodies among many requests without one do not move the slope: with exponential times, a single request of three blocks would
+//! set each block's time to what a third of its own time happened to be. `(sum of b)^2 / sum of b^2` counts the bodies, large
+//! ones for more than small ones.
 //!
 //! Only the size of a request's body is known before service. The size of the response is part of the type's mean cost.
 
@@ -29,20 +29,20 @@ pub(crate) struct Sized {
     pub blocks: f64,
     /// The sum of the squares of their blocks.
     pub squares: f64,
-    /// The sum of blocks times what the request took.
+    /// The sum of the products of a request's blocks and its time.
     pub products: f64,
 }
 
-/// The slope. In any unit of time, the same throughout.
+/// The slope, in any unit of time that is the same throughout.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct SizeLaw {
     sums: Sized,
     slope: f64,
 }
 
-/// Requests that the sums remember.
+/// The number of requests that the sums remember.
 const MEMORY: f64 = 400.0;
-/// Bodies before a slope is believed, and the variance of the blocks of all requests.
+/// What a new slope needs: this number of bodies, and this variance of the blocks over all requests.
 const ENOUGH: f64 = 8.0;
 const LEAST_VARIANCE: f64 = 0.02;
 
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
     use crate::random::Random;
 
-    /// Requests that take 2 ms and 3 ms more for each block.
+    /// Requests that take 2 ms, and 3 ms more for each block.
     fn seen(random: &mut Random, count: u32, most: u64) -> Sized {
         let mut seen = Sized::default();
         for _ in 0..count {
@@ -101,7 +101,7 @@ mod tests {
     fn a_slope_is_found_among_sizes_that_differ() {
         let (mut law, mut random) = (SizeLaw::default(), Random::new(3));
         law.learn(&seen(&mut random, 4, 40));
-        assert_eq!(law.slope(), 0.0, "four are no evidence");
+        assert_eq!(law.slope(), 0.0, "four bodies are no evidence");
         law.learn(&seen(&mut random, 400, 0));
         law.learn(&seen(&mut random, 1, 400));
         assert_eq!(law.slope(), 0.0, "one body among hundreds of requests is none either");
@@ -109,7 +109,7 @@ mod tests {
             law.learn(&seen(&mut random, 5, 40));
         }
         assert!((2.8..3.2).contains(&law.slope()), "{law:?}");
-        // Requests without a size teach nothing, and nothing is forgotten.
+        // Requests without a body do not move the slope.
         for _ in 0..1000 {
             law.learn(&seen(&mut random, 5, 0));
         }

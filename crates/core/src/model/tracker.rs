@@ -1,21 +1,21 @@
-//! An estimate of a rate that follows noise slowly and a step at once.
+//! An estimate of a rate, which follows noise slowly and a step at once.
 //!
-//! `mean += gain (sample - mean)`, unless a run, the latest samples that all lie on one side of the mean, is together more than
-//! 4.5 standard deviations off. Then the load has changed, averaging with older samples would delay the answer by several
-//! periods, and the mean becomes that of the run. A run of one sample is a plain outlier test; longer runs find steps at low
-//! rates, where one sample is little evidence; a sample far beyond the run begins another one. Samples after a step, or after
-//! the beginning, are averaged plainly with it for some periods, since one sample of a hundred requests a second is off by a
-//! fifth. The variance of the innovations is learned, and is at least that of Poisson arrivals, so that usual bursts are not
-//! taken for steps.
+//! `mean += gain (sample - mean)`, except at a step. A run is the latest samples that all lie on one side of the mean. If a run
+//! as a whole is more than 4.5 standard deviations off, the load has changed; averaging with older samples would delay the
+//! answer by several periods, so the mean becomes that of the run. With a run of one sample this is a plain outlier test;
+//! longer runs find steps at low rates, where one sample is little evidence. A sample far beyond the run begins another run.
+//! For some periods after a step, or after the beginning, the mean is the plain average since then, because one sample of a
+//! hundred requests a second is off by a fifth. The variance of the innovations is learned, and is at least that of Poisson
+//! arrivals, so that usual bursts are not taken for steps.
 //!
-//! After arrivals that were very uneven this variance is large for a while, and would hide the end of a crowd. So a run that
-//! Poisson arrivals would not make is judged by itself too: it is a step if the mean lies more than 4.5 deviations of its
-//! latest eight samples off, and it lasts for eight samples and four times as long as such runs usually do. A load that goes
-//! on and off every second is therefore still averaged. And a slope is followed to its end: the samples on it are far from
-//! each other, and those after it are not.
+//! After very uneven arrivals this variance is large for a while, and would hide the end of a crowd. So a run that Poisson
+//! arrivals would not make is judged by itself too. It is a step if the mean lies more than 4.5 deviations of its latest eight
+//! samples off, and if it lasts for eight samples and four times as long as such runs usually do. So a load that goes on and
+//! off every second is still averaged, and a slope is followed to its end: the samples on it are far from each other, and those
+//! after it are not.
 //!
 //! A plain moving average is either noisy, so that clients change level for nothing, or late: CA 4.2.2's loop needs eight
-//! periods for a step that shows in one.
+//! periods for a step that one period shows.
 
 use libm::{fabs, sqrt};
 
@@ -25,7 +25,7 @@ pub(crate) struct Tracker {
     mean: f64,
     variance: f64,
     samples: u32,
-    /// Samples behind the mean: those since the last step, and those that made the step.
+    /// The number of samples behind the mean: those of the step and those since it.
     since: u32,
     rose: bool,
     run: Run,
@@ -42,14 +42,14 @@ struct Run {
 }
 
 impl Run {
-    /// Whether the run as a whole is above the mean. After a slope it can be on the other side than its latest sample: the mean
-    /// has followed the slope, and the run's older samples say nothing of the present rate.
+    /// Whether the run as a whole is above the mean. After a slope the run and its latest sample can lie on different sides:
+    /// the mean has followed the slope, and the run's older samples say nothing of the present rate.
     fn lies_above(&self, mean: f64) -> bool {
         self.requests > mean * self.seconds
     }
 }
 
-/// A run that Poisson arrivals would not make, and that the variance learned does not show to be a step.
+/// A run that Poisson arrivals would not make, but that is no step by the learned variance.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Doubt {
     /// The number of the sample before the run, which distinguishes one run from another.
@@ -57,7 +57,7 @@ struct Doubt {
     samples: u32,
     /// The rates of the latest samples.
     latest: [f64; LEAST_OF_DOUBT as usize],
-    /// How many samples such a run usually has.
+    /// The usual number of samples of such a run.
     usual: f64,
 }
 
@@ -85,30 +85,30 @@ impl Doubt {
     }
 }
 
-/// The gain for a sample of at least [`AMPLE`] requests. With fewer requests the gain is smaller, because noise in the rate
-/// moves m, and at the lowest rates one more request must not raise the rate by half.
+/// The gain for a sample of at least [`AMPLE`] expected requests. With fewer requests the gain is smaller, because noise in the
+/// rate moves m, and at the lowest rates one more request must not raise the rate by half.
 const GAIN: f64 = 0.06;
 const SMALLEST_GAIN: f64 = 0.005;
 const AMPLE: f64 = 900.0;
-/// Below this many requests the gain is the smallest.
+/// Below this number of expected requests the gain is the smallest.
 const FEW: f64 = AMPLE * (SMALLEST_GAIN / GAIN) * (SMALLEST_GAIN / GAIN);
-/// The samples of four periods after a step are averaged plainly. A longer mean would be slow where the load goes on to rise.
+/// The samples of four periods after a step are averaged plainly. A longer average would lag if the load went on rising.
 const FRESH: u32 = 4 * Tracker::SAMPLES_PER_PERIOD;
 const VARIANCE_GAIN: f64 = 1.0 / 64.0;
 /// The length from which a run is judged by itself: at least this number of samples, and this multiple of the usual length.
 const LEAST_OF_DOUBT: u32 = 8;
 const TIMES_USUAL: f64 = 4.0;
-/// What one run in doubt adds to how long they usually are. It counts for at most [`LEAST_OF_DOUBT`] samples: one that goes on
-/// for longer is a mean that is a little off, or a step.
+/// The gain of the usual length of runs in doubt. A run counts for at most [`LEAST_OF_DOUBT`] samples: a longer run shows a
+/// mean that is a little off, or a step.
 const USUAL_GAIN: f64 = 1.0 / 8.0;
 const STEP_DEVIATIONS: f64 = 4.5;
-/// The square of the deviations by which a sample lies beyond the run before it.
+/// A sample is far beyond the run before it if the squared distance exceeds this multiple of the variance.
 const BEYOND_RUN: f64 = 9.0;
 const LIMIT: f64 = STEP_DEVIATIONS * STEP_DEVIATIONS;
 
 impl Tracker {
-    /// Samples in a period. With several, a load that begins or ends in the middle of a period is known by its own rate, not by
-    /// a mean with the rate before or after.
+    /// Samples in a period. With several, a load that begins or ends within a period shows with its own rate, not averaged with
+    /// the rate before or after.
     pub(crate) const SAMPLES_PER_PERIOD: u32 = 4;
 
     /// Takes a count over `seconds`; returns whether the rate stepped.
@@ -143,8 +143,9 @@ impl Tracker {
         stepped
     }
 
-    /// Takes up to `most` counts of zero, as long as each only extends a run below the mean, and returns how many. It does what
-    /// [`take`](Self::take) does for such a count and no more; at a low rate nearly all samples are such.
+    /// Takes counts of zero, up to `most`, as long as each only extends a run below the mean, and returns their number. It does
+    /// for them what [`take`](Self::take) does, without the parts that cannot matter; at a low rate nearly all samples are of
+    /// this sort.
     #[inline(always)]
     fn sink(&mut self, most: u64, seconds: f64) -> u64 {
         let mut taken = 0;
@@ -173,8 +174,8 @@ impl Tracker {
         taken
     }
 
-    /// Whether a sample on the run's side of the mean is so far beyond the run that it begins another. Even arrivals stay on
-    /// one side for minutes, and a step would be averaged with all of them.
+    /// Whether a sample on the run's side of the mean is so far beyond the run that it begins another run. Very regular
+    /// arrivals stay on one side for minutes, and a step would be averaged with all of them.
     fn is_of_another_run(&self, rate: f64, seconds: f64) -> bool {
         if self.run.samples == 0 {
             return false;
@@ -185,7 +186,7 @@ impl Tracker {
         fabs(off) > fabs(beyond) && beyond * off > 0.0 && beyond * beyond > BEYOND_RUN * variance
     }
 
-    /// Whether no request ever came. Then counts of zero change nothing.
+    /// Whether no request has come yet. If so, counts of zero change nothing.
     fn knows_nothing(&self) -> bool {
         self.mean == 0.0 && self.variance == 0.0 && self.samples > 0
     }
@@ -224,12 +225,12 @@ impl Tracker {
         step.is_some()
     }
 
-    /// The gain of the latest of the samples that are averaged after a step.
+    /// The gain that makes the mean a plain average over the first samples after a step.
     fn fresh_gain(&self) -> f64 {
         if self.since > FRESH { 0.0 } else { 1.0 / f64::from(self.since.max(1)) }
     }
 
-    /// How far the run's rate differs from the mean, and of how many samples it is, if the difference is a step.
+    /// If the run is a step: how far its rate differs from the mean, and the number of its samples.
     fn step(&mut self, latest: f64, sample_seconds: f64) -> Option<(f64, u32)> {
         let Run { samples, requests, seconds, .. } = self.run;
         if self.samples > 0 && Self::is_near(requests, self.mean * seconds) {
@@ -248,8 +249,8 @@ impl Tracker {
         }
     }
 
-    /// Takes the latest sample of a run in doubt; returns how far the latest samples differ from the mean, if they are a step
-    /// by themselves.
+    /// Takes the latest sample of a run in doubt. If the latest samples are a step by themselves, returns how far they differ
+    /// from the mean, and their number.
     #[cold]
     #[inline(never)]
     fn judge_run_in_doubt(&mut self, latest: f64, sample_seconds: f64) -> Option<(f64, u32)> {
@@ -263,13 +264,13 @@ impl Tracker {
         (off * off > LIMIT * variance.max(poisson)).then_some((off, LEAST_OF_DOUBT))
     }
 
-    /// Whether a run is too near the mean to be a step. The variance is at least that of one request, so a count within
-    /// that many deviations needs no square root; at low rates nearly every sample is.
+    /// Whether a run is too near the mean to be a step. The deviation is at least that of one request, so a count this near
+    /// needs no variance; at low rates nearly every sample is this near.
     fn is_near(requests: f64, expected: f64) -> bool {
         fabs(requests - expected) < STEP_DEVIATIONS - 0.1
     }
 
-    /// Whether the rate rose by a step in the last sample, which no second sample has confirmed.
+    /// Whether the rate rose by a step in the last sample, which no second sample has confirmed yet.
     pub(crate) fn rose(&self) -> bool {
         self.rose
     }
@@ -291,7 +292,7 @@ mod tests {
         for i in 0..50 {
             assert!(
                 !tracker.count(if i % 2 == 0 { 1030 } else { 970 }, 1.0),
-                "one sigma of Poisson is no step"
+                "one Poisson deviation is no step"
             );
         }
         assert!((tracker.mean() - 1000.0).abs() < 10.0);
@@ -324,7 +325,7 @@ mod tests {
         assert!(tracker.mean() < 30.0);
     }
 
-    /// Samples of 28 requests with more in the first: one second later the mean is over all of them.
+    /// Samples have 28 requests, and the first has more: one second later the mean is over all of them.
     #[test]
     fn the_first_sample_after_a_step_is_one_of_several() {
         let mut tracker = Tracker::default();
@@ -337,7 +338,7 @@ mod tests {
         });
         let steady = tracker.mean();
         tracker.count(38, 0.25);
-        assert!((tracker.mean() - steady) / 40.0 < 0.02, "later ones weigh no more than ever");
+        assert!((tracker.mean() - steady) / 40.0 < 0.02, "later samples weigh no more than ever");
     }
 
     #[test]
@@ -351,7 +352,7 @@ mod tests {
         assert_eq!(late_steps, 0);
     }
 
-    /// The learned deviation hides a fall to a sixth for longer than a second, and the samples' own does not.
+    /// The learned deviation hides a fall to a sixth for longer than a second; the deviation of the latest samples does not.
     #[test]
     fn after_arrivals_that_were_uneven_a_clear_change_is_a_step_and_turns_are_not() {
         let mut random = crate::random::Random::new(11);
@@ -366,7 +367,7 @@ mod tests {
         let noticed = (1..30).find(|i| tracker.count(even(*i), 0.25));
         assert!(noticed.is_some_and(|samples| (8..=12).contains(&samples)), "after {noticed:?} samples");
         assert!((tracker.mean() - 1004.0).abs() < 4.0, "{}", tracker.mean());
-        // On for a second and off for a second.
+        // The rate is low for a second, and eight times as high for the next.
         uneven(&mut tracker);
         let turns = |i: u32| if (i / 4).is_multiple_of(2) { even(i) } else { 8 * even(i) };
         let steps = (0..400).filter(|i| tracker.count(turns(*i), 0.25) && *i > 100).count();
@@ -395,7 +396,7 @@ mod tests {
         }
     }
 
-    /// Even arrivals leave the mean a little below each sample for minutes, so that all of them are one run.
+    /// Very regular arrivals leave the mean a little below each sample for minutes, so that all samples are one run.
     #[test]
     fn a_step_after_even_arrivals_is_not_averaged_with_them() {
         for (before, after) in [(3.988, 72.235), (11.9, 100.0), (81.2, 300.0), (300.7, 40.0), (72.235, 6.0)] {
