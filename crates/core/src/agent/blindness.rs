@@ -1,26 +1,26 @@
-//! Blindness: requests come, and no sense shows that they take anything.
+//! Blindness: requests come while no sense shows any load from them.
 //!
 //! A load that is not seen seems to fit at full quality, so a blind agent would give full quality back in the midst of an
-//! overload, again and again. Requests take a server something: at the least possible cost of each, they make a utilization
-//! that must show ([`LoadSense::least_utilization`](super::LoadSense::least_utilization)). If a sense shows less than half of
-//! that utilization for some periods, it does not see the load. At a rate at which that utilization would not show either,
-//! nothing can be said, and nothing is at stake.
+//! overload, again and again. Every request takes some time of a server: at the least possible cost of each, the requests make
+//! a utilization that must show ([`LoadSense::least_utilization`](super::LoadSense::least_utilization)). If a sense shows less
+//! than half of that utilization for some periods, it does not see the load. If the rate is so low that the least utilization
+//! would hardly show, the agent counts as able to see: nothing is at stake.
 
 use super::Sample;
 
-/// A utilization from which on the least of the requests must show.
+/// If the least utilization of the requests is at least this, a sense must show it.
 const VISIBLE: f64 = 0.01;
 /// The periods in succession after which an agent counts as blind, or as able to see again.
 const PERIODS: u32 = 5;
 
-/// Whether a sense that shows this utilization does not see requests that make the least one.
+/// Whether a sense that shows `utilization` does not see requests whose least utilization is `least`.
 pub fn sees_nothing(utilization: f64, least: f64) -> bool {
     least >= VISIBLE && utilization < 0.5 * least
 }
 
 #[derive(Default)]
 pub(super) struct Blindness {
-    /// Seconds of this period, and these times U and times the least U.
+    /// The seconds of this period, and their products with U and with the least U.
     seconds: f64,
     work: f64,
     least: f64,

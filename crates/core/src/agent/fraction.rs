@@ -1,18 +1,17 @@
-//! PI on the fraction F of clients at full quality (CA 4.2.2): the engine's default law of utilization, on m = 1 + F.
+//! PI control of the fraction F of clients at full quality (CA 4.2.2): the engine's default law of utilization, on m = 1 + F.
 //!
-//! Up to the load line every client gets full quality; above it the law solves `R C(F) = U*` and corrects the residual
-//! by PI (`control/utilization/laws/feed_forward.rs`). In overload R is not known (`overload.rs`), so all clients are degraded
-//! at once. Two periods after the last late answer the law goes on from there, with the load that the counters then show.
-//! Overload within half a minute after a rise of F means that the model was wrong: the law is given that overload as an
-//! error, and trusts the model less for a while.
+//! Up to the load line every client gets full quality; above it the law solves `R C(F) = U*` and corrects the residual by PI
+//! (`control/utilization/laws/feed_forward.rs`). In overload R is not known (`overload.rs`), so all clients are degraded at
+//! once. After two periods without overload the law goes on from F = 0, with the load that the counters then show. If overload
+//! comes within half a minute after a rise of F, the model was wrong: the law takes that overload as an error, and trusts the
+//! model less for a while.
 //!
-//! A change costs the server something (nginx starts new workers), so small changes are not made, nor two in close
-//! succession. A large step down is made at once, because waiting would cost more. A large step up is made only some
-//! seconds after a step of the load: clients that pause for a second have not gone, and full quality for all would fill
-//! the queue when they go on. Changes follow a smoothed mean of the law's F, since with a hundred requests in a period
-//! chance moves F by a twentieth from one period to the next. The law is given the applied F, and its feedback is frozen
-//! while that differs from its own; otherwise it would integrate the difference, and each deadband would become an
-//! oscillation.
+//! A change costs the server something (nginx starts new workers), so small changes are not made, nor two changes in close
+//! succession. A large step down is made at once, because waiting would cost more. A large step up is made only some seconds
+//! after a step of the load: clients that pause for a second have not gone, and full quality for all would fill the queue when
+//! they go on. Changes follow a smoothed mean of the law's F, since with a hundred requests in a period chance moves F by a
+//! twentieth from one period to the next. The law takes the applied F, and its feedback is frozen while the applied F differs
+//! from its own; otherwise it would integrate the difference, and each deadband would become an oscillation.
 
 use super::offered_load::OfferedLoad;
 use super::{Change, LawInput, Why};
@@ -30,7 +29,7 @@ const JUDGED: Duration = Duration::from_secs(30);
 const LEARNING: Duration = Duration::from_secs(10);
 /// A step down by this much is made at once, and a step up by this much only when the load has settled.
 const URGENT: f64 = 0.15;
-/// The inputs of the law for a backlog of waiting requests, which the agent neither sees nor can drop.
+/// The law's inputs for a backlog of waiting requests, which the agent neither sees nor can drop.
 const WAIT_PERIODS: f64 = 10.0;
 const SERVICE_PERIODS: f64 = 0.01;
 /// An applied F within this distance of the law's F counts as equal.
@@ -105,14 +104,14 @@ impl FractionLaw {
             self.hold(seen.applied);
             return None;
         }
-        // F this far from its mean shows a change of the load rather than chance. A smoothed mean never quite reaches 0 or 1,
-        // so there the law's F is taken as it is.
+        // If F is this far from its mean, the load has changed, and the difference is not chance. A smoothed mean never quite
+        // reaches 0 or 1, so near these ends the law's F is taken as it is.
         let moved = fabs(wanted - self.mean) >= self.step;
         let exact = moved || self.is_at_an_end(wanted);
         self.change(now, seen.applied, if exact { wanted } else { self.mean }, why)
     }
 
-    /// The F of the law.
+    /// Runs the law for a period; returns its F, if the load is known.
     fn run_law(&mut self, seen: &LawInput, load: &OfferedLoad, load_line: f64) -> Option<f64> {
         let demand = load.demand()?;
         let served = demand.offered(1.0 + seen.applied, 0.0);
@@ -158,12 +157,12 @@ impl FractionLaw {
         wanted < applied - URGENT || may_change && wanted != applied && fabs(self.mean - applied) >= enough
     }
 
-    /// Whether the law's F is 0 or 1 and its mean nearer to it than the step. Then the change is made, however small.
+    /// Whether the law's F is 0 or 1, and its mean is nearer to it than the step. If so, the change is made however small.
     fn is_at_an_end(&self, wanted: f64) -> bool {
         (wanted <= 0.0 || wanted >= 1.0) && fabs(wanted - self.mean) < self.step
     }
 
-    /// Has the law go on from the applied F.
+    /// Sets the F from which the law goes on.
     fn hold(&mut self, applied: f64) {
         self.service_level = 1.0 + applied;
     }

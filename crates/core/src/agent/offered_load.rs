@@ -1,17 +1,17 @@
-//! The offered load, and what it would take at another fraction of full quality.
+//! The offered load, and the utilization that it would make at another fraction of full quality.
 //!
-//! If a fraction F of the clients gets full quality, a request costs `C(F) = C_l + F (C_f - C_l)` on average. This is
-//! linear in F, and learned by the same least squares with directional forgetting as the engine's cost over bytes. So the
-//! cost of the degraded tree is not forgotten while every client gets full quality, nor the other way round. Then
-//! `U(F) = R C(F)` for any F, and C(F) is CA's S, 1 / throughput, at the present mix.
+//! If a fraction F of the clients gets full quality, a request costs `C(F) = C_l + F (C_f - C_l)` on average: C_f is the cost
+//! of a request to the full tree, C_l to the degraded one. C(F) is linear in F, and is learned by the same least squares with
+//! directional forgetting as the engine's cost over bytes. So the cost of the degraded tree is not forgotten while every client
+//! gets full quality, nor the cost of the full tree while all are degraded. Then `U(F) = R C(F)` for any F, and C(F) is CA's S,
+//! 1 / throughput, at the present mix.
 //!
-//! While requests queue before the server, nothing is learned about a tree whose cost is known: some servers count requests
-//! that they reject (nginx: 502), so their requests would seem cheap when they are full. The cost of an unknown tree is
-//! learned even then, because the completed requests took the whole server. The weight of a sample is its number of
-//! requests.
+//! While requests queue before the server, nothing is learned about a tree whose cost is known: some servers count the requests
+//! that they reject (nginx: 502), so a full server's requests would seem cheap. The cost of an unknown tree is learned even
+//! then, because the completed requests took the whole server. The weight of a sample is its number of requests.
 //!
-//! A tree that was never served has an unknown cost. Until it is served, the degraded one is assumed to cost a quarter of
-//! the full one.
+//! Before a tree has served enough requests its cost is unknown. If one tree's cost is known, a request to the degraded tree is
+//! assumed to cost a quarter of one to the full tree.
 
 use super::Sample;
 use crate::control::Demand;
@@ -20,11 +20,12 @@ use crate::time::Duration;
 use alloc::collections::VecDeque;
 use libm::sqrt;
 
-/// Cost of the degraded tree as a part of the full one's, where one of them was never served.
+/// The assumed cost of the degraded tree as a part of the full tree's, while the cost of one is unknown.
 const ASSUMED: f64 = 0.25;
-/// The cost of a tree is known after this many requests.
+/// The cost of a tree counts as known after this number of requests.
 const ENOUGH: f64 = 20.0;
-/// The gain with which the smoothed utilization follows that of a period, which by gaps is a mean of only four samples.
+/// The gain with which the smoothed utilization follows the utilization of a period, which is a mean of only four samples if it
+/// is sensed by gaps.
 const SMOOTHING: f64 = 0.25;
 /// The span of the recent samples.
 pub(super) const LATELY: Duration = Duration::from_secs(4);
@@ -33,9 +34,9 @@ pub(super) const LATELY: Duration = Duration::from_secs(4);
 /// a minute, and that value is the mean of very few requests.
 const FOLLOWED: f64 = 30.0;
 const MANY: f64 = 3000.0;
-/// A recent rate may differ from the true one by this many standard deviations.
+/// The recent rate differs from the true one by at most this number of standard deviations.
 const CHANCE: f64 = 3.0;
-/// The linear model's second column, bytes elsewhere, is requests at full quality in this unit.
+/// The linear model's second column, elsewhere bytes, counts requests at full quality in this unit.
 const UNIT: f64 = 1024.0;
 
 #[derive(Default)]
@@ -49,7 +50,7 @@ pub(super) struct OfferedLoad {
     cost: LinearModel,
     /// The sums of this period, for the model.
     period: Served,
-    /// Requests that each tree has served, full and degraded, counted up to what is needed.
+    /// The number of requests that the full and the degraded tree have served, at most [`ENOUGH`].
     served: [f64; 2],
     seconds: f64,
     work: f64,
@@ -90,8 +91,8 @@ impl OfferedLoad {
         if queueing && known {
             return;
         }
-        // A utilization by gaps is that of a moment, a number of requests that of an interval; so the model learns from sums
-        // over a period.
+        // The utilization by gaps is that of an instant, the number of requests that of an interval, so the model learns from
+        // sums over a period.
         let period = &mut self.period;
         period.requests += n;
         period.work_seconds += work_seconds;
@@ -122,7 +123,7 @@ impl OfferedLoad {
         self.ends_after(ENOUGH)
     }
 
-    /// C_f and C_l, where a tree counts as known after `enough` requests.
+    /// C_f and C_l, if a tree's cost counts as known after `enough` requests.
     fn ends_after(&self, enough: f64) -> Option<[f64; 2]> {
         let (degraded, more) = self.cost.costs();
         let full = degraded + more * UNIT;
@@ -135,21 +136,21 @@ impl OfferedLoad {
         }
     }
 
-    /// U(F) of the offered load. At a rate of 0 no known cost is needed, so that an agent that is started without load and
-    /// with all clients degraded returns to full quality.
+    /// U(F) of the offered load. At a rate of 0 it needs no cost, so an agent that starts without load and with all clients
+    /// degraded returns to full quality.
     pub(super) fn at(&self, fraction: f64) -> Option<f64> {
         self.of(self.rate(), fraction)
     }
 
-    /// The largest rate that the recent samples allow, and what it takes at full quality.
+    /// The largest rate that the recent samples allow, and its utilization at full quality.
     pub(super) fn lately(&self) -> Option<(f64, f64)> {
         let [_, rate] = self.rate_lately()?;
-        // A rate of nothing needs no cost.
+        // A load of no requests needs no cost.
         let nothing = self.lately.iter().all(|(requests, _)| *requests == 0.0).then_some(0.0);
         Some((rate, self.of(rate, 1.0).or(nothing)?))
     }
 
-    /// The least and the largest rate for which the recent count is not improbable.
+    /// The least and the largest rate at which the recent count is not improbable.
     fn rate_lately(&self) -> Option<[f64; 2]> {
         let (n, seconds) = self.lately.iter().fold((0.0, 0.0), |(n, s), (m, t)| (n + m, s + t));
         // The means of the two Poisson distributions for which n is CHANCE of their deviations away.
@@ -172,16 +173,16 @@ impl OfferedLoad {
         Some(rate * (degraded + fraction * (full - degraded)))
     }
 
-    /// U as a function of m = 1 + F. The agent cannot reject, so level 0 costs what level 1 does: a law that goes
-    /// below 1 is saturated, and does not wind up.
+    /// U as a function of m = 1 + F. The agent cannot reject, so level 0 costs as much as level 1: a law whose m falls below 1
+    /// is saturated, and does not wind up.
     pub(super) fn demand(&self) -> Option<Demand> {
         let [full, degraded] = self.ends()?;
         let rate = self.rate();
         Some(Demand::arriving(&[rate * degraded, rate * degraded, rate * full]))
     }
 
-    /// R, smoothed, but within the bounds of the recent samples. A smoothed rate alone may take a quarter of a minute
-    /// to follow a fall to two or three requests a second, or a rise after a second without any.
+    /// R, smoothed, but within the bounds of the recent samples. A smoothed rate alone may take a quarter of a minute to follow
+    /// a fall to two or three requests a second, or a rise after a second without requests.
     pub(super) fn rate(&self) -> f64 {
         let followed = self.rate;
         self.rate_lately()
@@ -239,7 +240,7 @@ mod tests {
             period(&mut load, 30, 0.0, 3e-3);
         }
         assert!(close(load.cost(1.0), 20e-3) && close(load.cost(0.0), 3e-3), "{:?}", load.ends());
-        // A long time at one end does not blur the other end.
+        // A long time with the degraded tree alone does not blur the cost of the full tree.
         for _ in 0..1000 {
             period(&mut load, 30, 0.0, 4e-3);
         }
@@ -277,7 +278,7 @@ mod tests {
         assert_eq!((load.at(1.0), load.cost(1.0)), (Some(0.0), None));
         period(&mut load, 1, 0.0, 3e-3);
         assert!(load.at(1.0).is_some_and(|at| (1e-4..0.1).contains(&at)), "{:?}", load.at(1.0));
-        assert!(load.demand().is_none(), "too little to degrade anybody for");
+        assert!(load.demand().is_none(), "too little to degrade clients for");
     }
 
     #[test]
@@ -286,7 +287,7 @@ mod tests {
         for _ in 0..10 {
             period(&mut load, 10, 1.0, 20e-3);
         }
-        // For five seconds the server is full and completes one request a second.
+        // For five seconds the server is full and completes no request.
         for _ in 0..5 {
             load.take(&sample(1.0, Some((0, 1.0)), 1.0), false);
             load.end_period();

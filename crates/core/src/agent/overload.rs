@@ -1,25 +1,24 @@
 //! Overload, found by probes (CA 4.1): an answer that comes later than a threshold.
 //!
-//! In overload the server's counters show completed requests, not offered ones, since requests dropped from the listen
-//! queue are in no log (CA 4.2.1). So in overload all clients are degraded, and the load is known again when the overload
-//! is over. Without overload the response time shows nothing about the load (CA 4.2), so the return to full quality is
-//! decided by the load alone.
+//! In overload the server's counters show completed requests, not offered ones, since requests that the listen queue drops are
+//! in no log (CA 4.2.1). So in overload all clients are degraded, and the load is known again after the overload. Without
+//! overload the response time shows nothing about the load (CA 4.2), so the load alone decides on the return to full quality.
 //!
 //! The listen queue of a server is nearly full or nearly empty, hardly ever between, so the time that a probe waits in it is a
 //! clear sign. The threshold is the promised response time, or `0.9 Q S` on top of the fastest answer of the last minutes,
-//! because a probe waits for the queue and then is served itself. The fastest answer is chosen among those that were not late,
-//! since a queue that never runs empty for minutes makes all answers late. So an overload does not raise its own threshold, and
-//! a server that has become slower, but not so much that answers are late, is soon compared with itself. S is measured
+//! because a probe waits in the queue and is then served itself. Only answers that were not late count for the fastest one,
+//! since a queue that never runs empty for minutes makes all answers late. So an overload does not raise its own threshold. If
+//! a server has become slower but its answers are not late, the fastest answer is its own within ten minutes. S is measured
 //! (`offered_load.rs`), so that the server need not be benchmarked first. More than a second in the queue is too late however
 //! long the queue is: 511 requests before a server of 40 pages a second wait for 11 s, and by then the clients are gone.
 //!
-//! One late answer may come from a slow disk; two in succession are overload. A probe that is still open when its
-//! answer is late counts already, and once more for each further interval, so that overload is found although no answer comes.
+//! One late answer may come from a slow disk; two in succession are overload. If a probe is still open after the threshold, it
+//! counts as late already, and once more for each further interval, so that overload is found although no answer comes.
 //!
-//! Where the counters show how many requests wait (`utilization.rs`), the probe's answer is not needed either: n waiting
-//! requests take `n S`, so a request that comes now is late if that exceeds the threshold. The counters show a long
-//! queue at once, the probes later by the threshold, and in that time a short queue would overflow. One sample may have
-//! met a busy moment, so at the sample before the wait must have been more than half of the threshold.
+//! If the counters show how many requests wait (`utilization.rs`), a probe's answer is not needed: n waiting requests take `n
+//! S`, so a request that comes now is late if that exceeds the threshold. The counters show a long queue at once, the probes
+//! later by the threshold, and in that time a short queue would overflow. One sample may have met a busy moment, so the wait
+//! must also have been more than half of the threshold at the sample before.
 
 use super::{Threshold, Why};
 use crate::time::Duration;
@@ -29,31 +28,31 @@ use crate::time::Duration;
 pub struct Probe {
     /// The number of probes that have ended.
     pub ended: u64,
-    /// The response time of the last one; `None` if it failed: refused, given up, or not a good answer.
+    /// The response time of the last ended probe; `None` if it failed: refused, given up, or not a good answer.
     pub answered: Option<Duration>,
-    /// The response time of the probe before it.
+    /// The response time of the probe before that; `None` if it failed.
     pub previous: Option<Duration>,
     /// The time since the open probe was sent.
     pub waiting: Option<Duration>,
 }
 
 impl Probe {
-    /// The state after the next probe has ended with this response time, or failed.
+    /// The state after the next probe has ended: with this response time, or failed.
     pub fn next(self, answered: Option<Duration>) -> Probe {
         Probe { ended: self.ended + 1, answered, previous: self.answered, waiting: None }
     }
 }
 
-/// The late answers in succession that are overload.
+/// The number of late answers in succession that are overload.
 const RUNNING: u64 = 2;
-/// The part of the queue that may be full.
+/// The part of the listen queue that may be full.
 const NEARLY_FULL: f64 = 0.9;
 /// The longest acceptable time in the queue, and the threshold before S is known.
 const LONGEST: Duration = Duration::from_secs(1);
-/// An answer within this time is never late.
+/// The least threshold by the queue.
 const LEAST: Duration = Duration::from_millis(20);
 
-/// For how long the fastest answer counts: at least this, and at most twice.
+/// The fastest answer counts for at least this time, and at most twice as long.
 const FASTEST_FOR: Duration = Duration::from_secs(300);
 /// If probes are rarer, the fastest answer counts for this number of answers.
 const FASTEST_OF: u32 = 20;
@@ -67,7 +66,7 @@ struct Fastest {
 }
 
 impl Fastest {
-    /// Takes an answer to one of the probes sent in this interval.
+    /// Takes an answer; probes are sent at intervals of `every`.
     fn note(&mut self, time: Duration, every: Duration) {
         let span = (FASTEST_FOR.as_nanos() / every.as_nanos().max(1)) as u32;
         if self.answers >= span.max(FASTEST_OF) {
@@ -95,7 +94,7 @@ pub(super) struct Overload {
     queue: ListenQueue,
 }
 
-/// The queue, as the counters show it.
+/// The requests that wait before the server, as the counters show them.
 #[derive(Clone, Copy, Default)]
 struct ListenQueue {
     waiting: u32,
@@ -117,7 +116,8 @@ impl Overload {
         Overload { rule, every, threshold, fastest, seen: 0, late: 0, over: false, last, queue }
     }
 
-    /// Takes a sample. `cost` is S at the present mix, `waiting` the number of waiting requests if it was seen.
+    /// Takes a sample; returns whether the server is in overload. `cost` is S at the present mix, `waiting` the number of
+    /// waiting requests, if they are known.
     pub(super) fn look(&mut self, probe: &Probe, waiting: Option<u32>, cost: Option<f64>) -> bool {
         let timely = probe.answered.filter(|time| probe.ended > self.seen && *time <= self.threshold);
         if let Some(time) = timely {
@@ -129,7 +129,7 @@ impl Overload {
         }
         if probe.ended > self.seen {
             let late = |answered: Option<Duration>| answered.is_none_or(|time| time > self.threshold);
-            // Two late answers are overload, so it does not matter what the ones before the last two were.
+            // Two late answers are overload, so earlier answers than the last two do not matter.
             let before = match probe.ended - self.seen {
                 1 => self.late,
                 _ => u64::from(late(probe.previous)),
@@ -205,11 +205,11 @@ mod tests {
         let mut overload = Overload::new(Threshold::Promised(MS(500)), MS(500));
         let mut look = |probe| overload.look(&probe, None, None);
         assert!(!look(answered(1, 900)));
-        assert!(!look(answered(1, 900)), "the same one again");
+        assert!(!look(answered(1, 900)), "the same answer again");
         assert!(!look(answered(2, 100)));
         assert!(!look(answered(3, 900)));
         assert!(look(answered(4, 501)));
-        assert!(look(Probe { answered: None, ..answered(5, 0) }), "refused is late too");
+        assert!(look(Probe { answered: None, ..answered(5, 0) }), "a refused probe is late too");
         assert!(!look(answered(6, 500)), "not later than the threshold");
     }
 
@@ -219,7 +219,7 @@ mod tests {
         assert!(!late.look(&answered(1, 5), None, None));
         assert!(!late.look(&answered(6, 900), None, None), "the last of five");
         assert!(late.look(&answered(7, 900), None, None), "the second in succession");
-        // A good answer that no sample met ends the succession, too.
+        // A good answer ends the succession, even if no sample met it.
         assert!(!late.look(&answered(9, 900), None, None));
         let two = Probe { previous: Some(MS(900)), ..answered(12, 900) };
         assert!(late.look(&two, None, None), "the last two of three");
@@ -271,7 +271,7 @@ mod tests {
         assert_eq!(overload.threshold(), MS(95), "a faster one counts at once");
     }
 
-    /// The opposite fault: a threshold that drifts up with the answers of an overload.
+    /// The opposite fault would be a threshold that rises with the answers of an overload.
     #[test]
     fn an_overload_of_an_hour_does_not_raise_its_threshold() {
         let (mut overload, mut ended) = (Overload::new(Threshold::Queue(100), MS(500)), 0);
@@ -289,7 +289,7 @@ mod tests {
         let mut look = |waiting| overload.look(&good, waiting, Some(0.025));
         assert!(!look(Some(0)));
         assert!(!look(Some(40)), "a busy moment, perhaps");
-        assert!(look(Some(21)), "525 ms, and before it as many");
+        assert!(look(Some(21)), "525 ms, after a sample that was long too");
         assert!(!look(Some(20)), "500 ms is not too late");
         assert!(look(Some(21)));
         assert!(!look(None), "not seen");

@@ -1,25 +1,25 @@
-//! The relay (CA 4.1): one tree for all clients, with the hysteresis that the paper says is missing.
+//! The relay (CA 4.1): one tree of files for all clients, with the hysteresis that the paper says is missing.
 //!
 //! All clients are degraded in overload, which `overload.rs` finds by response times. They return to full quality by load,
-//! since below capacity response times hardly differ: full quality for all clients must take no more than the back line,
-//! and must have done so for a hold time.
+//! since below capacity response times hardly differ: the utilization at full quality for all clients must have been below the
+//! back line for a hold time.
 //!
-//! The hold time depends on the load since the degradation. If the load fell by a third, it is a few seconds. If it did not, it
-//! is a minute, so that a constant load is not tried again and again: then only the model can have changed. Whether the load
-//! fell is judged by the last few seconds, at the largest rate that so few requests allow. A return after which overload comes
-//! again within half a minute doubles the next hold time, up to ten minutes. A load that is next to nothing by the model needs
-//! no hold time. But if the overload came within a minute after a return, that load must have fallen by a third as well, since
-//! the model that takes it for nothing may be wrong. So at constant load there is at most one switch per 30 s after the first
-//! return, however wrong the model is.
+//! The hold time depends on the load since the degradation. If the load fell by a third, the hold time is a few seconds. If it
+//! did not, only the model can have changed, and the hold time is a minute, so that a constant load is not tried again and
+//! again. Whether the load fell is judged by the last few seconds, at the largest rate that so few requests allow. If overload
+//! comes again within half a minute after a return, the next hold time is doubled, up to ten minutes. If the load is next to
+//! nothing by the model, it needs no hold time. But if the overload came within a minute after a return, the model may be
+//! wrong, and the load must have fallen by a third as well. So at constant load there is at most one switch per 30 s after the
+//! first return, however wrong the model is.
 //!
-//! A second threshold of the response time would not do: CA 4.2 measured that the queue is as short at half of the load as
-//! at nine tenths. A fixed hold time would be too short for a constant load or too long for one that has gone.
+//! A second threshold of the response time would not do: CA 4.2 measured that the queue is as short at half of the load as at
+//! nine tenths. A fixed hold time would be too short for a constant load or too long for a load that has gone.
 
 use super::offered_load::{LATELY, OfferedLoad};
 use super::{Change, LawInput, Why};
 use crate::time::{Duration, Instant};
 
-/// After a switch the queue drains for this long, and the rate is no measure of the offered load.
+/// For this long after a switch the queue drains, and the rate of completed requests is no measure of the offered load.
 const SETTLE: Duration = Duration::from_secs(3);
 /// The load has fallen if it is below this part of its peak.
 const FALLEN: f64 = 0.67;
@@ -27,7 +27,7 @@ const HOLD_STANDING: Duration = Duration::from_secs(60);
 const LONGEST_HOLD: Duration = Duration::from_secs(600);
 /// Overload within this time after a return means that the return was wrong.
 const JUDGED: Duration = Duration::from_secs(30);
-/// Below this part of the back line the load is next to nothing.
+/// Below this part of the back line, U at full quality is next to nothing.
 const NEXT_TO_NOTHING: f64 = 0.4;
 
 pub(super) struct Relay {
@@ -43,11 +43,11 @@ struct Down {
     since: Instant,
     /// The highest rate since the degradation.
     peak: f64,
-    /// The time since which full quality would fit.
+    /// The time since which full quality would keep to the back line.
     fits: Option<Instant>,
-    /// The time since which it would fit and the load has fallen, or is next to nothing.
+    /// The time since which it would, and the load has fallen or is next to nothing.
     fallen: Option<Instant>,
-    /// The relay had returned shortly before.
+    /// Whether the relay had returned to full quality shortly before.
     tried: bool,
 }
 
@@ -89,7 +89,7 @@ impl Down {
         Down { since, peak: 0.0, fits: None, fallen: None, tried }
     }
 
-    /// Whether full quality would take no more than the back line, and would have for the hold time.
+    /// Whether U at full quality is at most the back line, and has been for the hold time.
     fn may_return(
         &mut self,
         (now, at_full): (Instant, f64),

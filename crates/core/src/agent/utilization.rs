@@ -1,12 +1,11 @@
 //! Utilization from a server's own counters (CA 4.2.1).
 //!
-//! Where a and b are known, U follows from the linear model `U = max(a R + b W, W / bandwidth)`, for which a log is enough.
-//! Where they are not, U is the part of the time without gaps, `(T - G) / T`, which with s workers is the time average of
-//! min(n, s) / s. The server reports n at the moment of the question, so this is a sample of the average.
+//! If a and b are known, U follows from the linear model `U = max(a R + b W, W / bandwidth)`, for which a log is enough. If
+//! not, U is the part of the time without gaps, `(T - G) / T`, which with s workers is the time average of min(n, s) / s. The
+//! server reports n at the moment of the question, so this is a sample of the average.
 //!
-//! A server that serves a file between two looks at its sockets never has a request in service when it is asked: gaps
-//! show nothing of it, at any load. Where the processor time of its processes is known, U is at least the part that they
-//! used of what they could use.
+//! A server that serves each file between two looks at its sockets never has a request in service when it is asked: gaps show
+//! no load at any rate. If the processor time of its processes is known, U is at least the part of it that they used.
 
 use crate::time::Duration;
 
@@ -19,9 +18,9 @@ pub struct Counters {
     pub bytes: u64,
     /// The sum of their response times, if the source sees when each began and ended. No law uses it.
     pub response: Option<Duration>,
-    /// Requests in service at the moment, without the one that asks for the counters.
+    /// Requests in service at the moment, without the request for the counters.
     pub in_service: Option<u32>,
-    /// How many it can serve at once, if it reports that.
+    /// The number of requests that the server can serve at once, if it reports that.
     pub workers: Option<u32>,
     /// The processor time of its processes, if that can be read.
     pub processor: Option<ProcessorTime>,
@@ -32,20 +31,20 @@ pub struct Counters {
 pub struct ProcessorTime {
     /// The processor time that they used (s).
     pub used_seconds: f64,
-    /// The time in which they used it (s).
+    /// The length of the interval in which they used it (s).
     pub seconds: f64,
     /// The number of processors that they could use at once: one for each of their threads, at most those of the machine.
     pub processors: f64,
 }
 
 impl ProcessorTime {
-    /// The part that they used of what they could use.
+    /// The part that the processes used of the processor time that they could have used.
     pub fn utilization(&self) -> f64 {
         (self.used_seconds / (self.seconds * self.processors).max(f64::MIN_POSITIVE)).clamp(0.0, 1.0)
     }
 }
 
-/// A request takes a server at least this much of the time of one worker (s): the fastest take several times as much.
+/// A request takes at least this much of a worker's time (s); the fastest take several times as much.
 const LEAST_SECONDS: f64 = 4e-6;
 
 /// How U is sensed.
@@ -62,13 +61,13 @@ pub enum LoadSense {
     },
     /// U = min(n, s) / s.
     Gap {
-        /// s; `None`: as the server reports.
+        /// s; if `None`, the number that the server reports.
         workers: Option<u32>,
     },
 }
 
 impl LoadSense {
-    /// U over `seconds` in which the counters moved by this much; `None` if they do not show what it takes.
+    /// U over `seconds` in which the counters moved by `counters`; `None` if they do not show it.
     pub fn utilization(&self, counters: &Counters, seconds: f64) -> Option<f64> {
         match *self {
             LoadSense::Linear { per_request_seconds, per_byte_seconds, bandwidth } => {
@@ -87,7 +86,8 @@ impl LoadSense {
         }
     }
 
-    /// The least U that the requests of these `seconds` make, whatever they are. Where costs are known it is not needed.
+    /// The least U that the requests of these `seconds` make, whatever they are; 0 if costs are known, since it is not needed
+    /// then.
     pub fn least_utilization(&self, counters: &Counters, seconds: f64) -> f64 {
         match *self {
             LoadSense::Linear { .. } => 0.0,
@@ -98,7 +98,7 @@ impl LoadSense {
         }
     }
 
-    /// Requests that wait for a worker, as far as the counters show them: nginx counts those in service and those
+    /// The number of requests that wait for a worker, as far as the counters show them: nginx counts those in service and those
     /// before its upstream together. A server that counts busy workers does not know its listen queue.
     pub fn waiting(&self, counters: &Counters) -> u32 {
         match *self {
@@ -137,7 +137,7 @@ mod tests {
         assert_eq!(sense.utilization(&busy(Some(3), None), 1.0), None);
         let known = LoadSense::Gap { workers: Some(4) };
         assert_eq!(known.utilization(&busy(Some(3), Some(8)), 1.0), Some(0.75));
-        // The processor counts where it shows more.
+        // The processor time counts if it shows more.
         let time = |used_seconds| ProcessorTime { used_seconds, seconds: 0.25, processors: 2.0 };
         let with = |used| Counters { processor: Some(time(used)), ..busy(Some(2), Some(8)) };
         assert_eq!(
