@@ -1,12 +1,12 @@
 //! The decisions of Plimsoll: promises, telemetry, models, control laws, actuators, scheduling, and the engine that
 //! runs them.
 //!
-//! The crate is pure: no clock, no socket, no thread, no randomness of its own. Time and seed are arguments, and input
-//! from outside is a reading pushed into [`Engine::tick`]. The gateway drives it in real time, the simulator in virtual
-//! time, through the same calls ([`request`]).
+//! The crate is pure: it has no clock, socket, thread or randomness of its own. Time and seed are arguments, and input from
+//! outside is a reading pushed into [`Engine::tick`]. The gateway drives the crate in real time, the simulator in virtual time,
+//! through the same calls ([`request`]).
 //!
-//! UC, CA, AC, QM and PR are the five papers whose laws these are; `docs/papers.md` has them in full. Words with one fixed
-//! meaning (plant, level, place, share) are in `CONTRIBUTING.md`.
+//! UC, CA, AC, QM and PR are the five papers with these laws; `docs/papers.md` has them in full. Words with one fixed meaning
+//! (plant, level, place, share) are in `CONTRIBUTING.md`.
 //!
 //! The rooms are layers: `time`, `random`, `sync`; `model`; `promises`; `actuator`; `request`; `scheduling`;
 //! `admission`; `telemetry`; `control`; `agent`; `engine`. Each uses only those before it, and `.ci/layers` checks

@@ -1,7 +1,7 @@
-//! What the loops of promised delays (QM) and ratios (PR) share: they run on departures.
+//! What the loops of promised delays (QM) and ratios (PR) share: both run on departures.
 //!
-//! A loop looks about as often as its fastest class has [`UPDATE`] departures. A class with a delay is updated when it had as
-//! many, a class with a ratio when it had any, over a window of its last [`WINDOW`].
+//! A loop runs about as often as its fastest class has [`UPDATE`] departures. A class with a delay is updated after that number
+//! of its own departures, over the window of its promise; a class with a ratio after any departure, over its last [`WINDOW`].
 
 use crate::control::Due;
 use crate::telemetry::counters::LaneCounters;
@@ -9,19 +9,20 @@ use crate::telemetry::monitor::Monitors;
 use crate::time::{Duration, Instant};
 use alloc::sync::Arc;
 
-/// N: departures in a window.
+/// N: departures in the window of a class with a ratio.
 pub(crate) const WINDOW: u64 = 1000;
 /// n: departures between updates.
 pub(crate) const UPDATE: u64 = 10;
-/// Updates come no closer than this.
+/// The least time between two steps of a loop.
 const CLOSEST: Duration = Duration::from_millis(5);
 
-/// What both loops observe.
+/// The observations that both loops take.
 #[derive(Clone, Copy)]
 pub(crate) struct DepartureInput<'a> {
     pub(crate) lanes: &'a [Arc<LaneCounters>],
     pub(crate) monitors: &'a Monitors,
-    /// s, by plant: its workers, or the places of one that takes more at once. Service times are the times of these.
+    /// s, by plant: its workers, or its places if more requests may be in service than it has workers. A service time is the
+    /// time for which a request has one of these.
     pub(crate) workers: &'a dyn Fn(usize) -> u32,
     /// What a request of a class takes of a worker at full quality (s), as far as it is known.
     pub(crate) service_seconds: &'a dyn Fn(usize) -> f64,
@@ -37,7 +38,7 @@ pub(crate) fn next_due(now: Instant, rates: impl Iterator<Item = f64>) -> Due {
     Due::At(now + Duration::from_secs_f64(UPDATE as f64 / fastest).max(CLOSEST))
 }
 
-/// When a loop is due whose classes were just promised: at once, if there are any.
+/// When a loop is due whose promises are new: at once, if it has any classes.
 pub(crate) fn first_due(has_classes: bool) -> Due {
     if has_classes { Due::At(Instant::ZERO) } else { Due::Never }
 }
@@ -55,7 +56,7 @@ mod tests {
         assert_eq!(
             after(&[0.0]),
             Duration::from_secs(10),
-            "a class without traffic is looked at all the same"
+            "a loop whose classes have no traffic is due all the same"
         );
         assert_eq!((first_due(false), first_due(true).instant()), (Due::Never, Instant::ZERO));
     }

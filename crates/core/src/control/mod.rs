@@ -10,8 +10,9 @@
 //! | `deadline` | each sample | service times, work started | `deadline/types`, `higher_ranks` | what admission reads |
 //! | `deadline/budgets` | each budget period | requested and carried work | `admission/aces` | the budgets of the paper AC |
 //!
-//! `cost` learns what requests cost, for the utilization loops; `allocation` alone turns a target into levels; `departures`
-//! is what the loops that run on departures share; `server_queue` bounds what waits in a server for the sake of promised times.
+//! `cost` learns what requests cost, for the utilization loops; `allocation` alone turns a target into levels; `departures` has
+//! what the loops that run on departures share; `server_queue` bounds how many requests wait inside a server whose classes were
+//! promised times.
 
 pub(crate) mod allocation;
 pub(crate) mod cost;
@@ -35,8 +36,8 @@ pub(crate) use utilization::laws::{Law, LawTarget, LoadTarget, Observation};
 pub(crate) use utilization::tuning;
 pub use workers::KnownWorkers;
 
-/// The shape of every loop. The engine steps a loop when its timer is due, which [`Loop::due`] sets, and publishes what the
-/// step gives out.
+/// The shape of every loop. The engine steps a loop when its timer is due, which [`Loop::due`] sets, and publishes the outputs
+/// of the step.
 pub(crate) trait Loop {
     /// The observations that a step takes.
     type Inputs<'a>;
@@ -53,14 +54,14 @@ pub(crate) trait Loop {
     /// One step of the loop.
     fn step<'a>(&'a mut self, now: Instant, inputs: Self::Inputs<'_>) -> Self::Outputs<'a>;
 
-    /// Takes new promises; keeps what was learned of what stays.
+    /// Takes new promises, and keeps what was learned of the classes and plants that stay.
     fn reload(&mut self, promises: Self::Promises<'_>);
 }
 
 /// When a loop is due: its entry in the engine's timer table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Due {
-    /// Nothing is promised that takes the loop.
+    /// No promise needs the loop.
     #[default]
     Never,
     /// At the end of each sample; a period has several.

@@ -1,17 +1,17 @@
-//! How many requests a plant is given at once where classes were promised times.
+//! How many requests a plant gets at once if its classes were promised times.
 //!
-//! What a plant is given beyond its workers waits in the server, where nothing puts one request before another. There
-//! n - s requests take `(n - s) S / s`, so n is bounded by the part of the shortest promised time that this may take.
-//! A ratio divides what waits in the gateway, so beside one nothing is to wait in the server.
+//! Requests in service beyond a plant's workers wait in the server, where nothing puts one before another. There n - s requests
+//! take `(n - s) S / s`, so n is bounded by the part of the shortest promised time that this may take. A ratio divides the
+//! waiting in the gateway, so beside a ratio no request is to wait in the server.
 
 use crate::time::Duration;
 
 /// The part of the shortest promised delay for which a request may wait in the server.
 const PART_OF_DELAY: f64 = 0.15;
-/// The part of the shortest deadline. Admission must be sure of nearly every request, and so refuses many for what varies in a
-/// longer queue, which those of higher rank do not pass.
+/// The part of the shortest deadline. Admission must be sure of nearly every request. A longer queue in the server varies more,
+/// and a request of higher rank does not pass it, so admission would refuse many.
 const PART_OF_DEADLINE: f64 = 0.05;
-/// How long a request may wait in the server while S is not known, in S.
+/// How long a request may wait in the server while S is not known, in units of S.
 const UNKNOWN: f64 = 1.0;
 
 /// The times that a plant's classes were promised.

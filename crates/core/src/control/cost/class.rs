@@ -1,4 +1,4 @@
-//! What was learned of the requests of one class, for the loops of all plants that serve it.
+//! The learned costs of one class's requests, for the loops of all plants that serve it.
 
 use crate::model::{CostEstimate, LinearModel, Served};
 use crate::promises::{Costs, MAX_LEVELS};
@@ -13,19 +13,19 @@ const UNCONFIRMED: u32 = 3;
 pub(crate) struct ClassCosts {
     /// M.
     levels: usize,
-    /// One request's work and size, by level.
+    /// The work and the size of one request, by level.
     pub(crate) by_level: [CostEstimate; MAX_LEVELS + 1],
     /// Work [seconds of one worker] as a linear function of size, over all levels.
     pub(crate) line: LinearModel,
     /// The costs that were promised when the line was last set.
     pub(crate) promised: Option<Costs>,
-    /// Whether the line holds more than what was promised.
+    /// Whether the line has learned from any period since it was set.
     pub(crate) line_learned: bool,
-    /// Whether the last period served nothing that the line could be learned from.
+    /// Whether the last period had no requests from which the line could learn.
     pub(crate) frozen: bool,
     /// Whether a cost stepped in the last period.
     pub(crate) stepped: bool,
-    /// Whether a cost stepped then, or fell back.
+    /// Whether a cost stepped in the last period, or fell back from a step.
     pub(crate) moved: bool,
     /// For how many periods the rise of the lowest level's cost has not been confirmed.
     unconfirmed: u32,
@@ -46,12 +46,12 @@ impl ClassCosts {
         }
     }
 
-    /// Forgets what the line has learned; `line` is what was promised.
+    /// Forgets what the line has learned; `line` holds the promised costs.
     pub(crate) fn set_line(&mut self, line: LinearModel) {
         (self.line, self.line_learned) = (line, false);
     }
 
-    /// Replaces the levels, because they or their plants changed; `costs` are what is known of them at levels 1..=M.
+    /// Replaces the levels, because they or their plants changed; `costs` are the known costs of levels 1..=M.
     pub(crate) fn relevel(&mut self, costs: &[CostEstimate]) {
         self.levels = costs.len();
         self.by_level = Default::default();
@@ -68,13 +68,13 @@ impl ClassCosts {
         self.by_level[level] = CostEstimate::default();
     }
 
-    /// Whether the cost of the lowest level rose by a step that may be a moment's. A class that is quiet since then confirms
-    /// nothing, so it lasts for a few periods at most.
+    /// Whether the cost of the lowest level rose by a step that may not last. A class that is quiet since then confirms
+    /// nothing, so the answer is true for a few periods at most.
     pub(crate) fn rose(&self) -> bool {
         self.by_level[1].is_unconfirmed() && self.unconfirmed < UNCONFIRMED
     }
 
-    /// Learns from a period. From a period without requests, as most classes have most of the time, nothing is learned.
+    /// Learns from a period. Most classes have no requests in most periods; from these nothing is learned.
     pub(crate) fn learn(&mut self, measured: &ClassMeasurement) {
         (self.stepped, self.moved) = (false, false);
         self.unconfirmed =
@@ -91,10 +91,11 @@ impl ClassCosts {
         self.line_learned |= !self.frozen;
     }
 
-    /// Takes it that what the latest period showed of some `levels` of a plant holds for those too of which it showed hardly
-    /// anything: a server that has become slow is slow for all of them. Otherwise lighter pages would be given at what they
-    /// cost before. The line follows too if all levels are the plant's, since it forgets a former server in thirty periods
-    /// only; but no further than it fails to explain the period, as it explains larger pages.
+    /// Carries a step of some levels' costs over to those of the plant's `levels` that had hardly any requests in the latest
+    /// period: a server that has become slow is slow for all of them. Otherwise lighter pages would be given at their cost
+    /// before the step. If the plant has all levels of the class (`is_all`), the line follows too, since it would take thirty
+    /// periods to forget the former server. The line moves by the factor that it fails to explain of the period, at most by the
+    /// step, because it does explain larger pages.
     #[cold]
     pub(crate) fn carry_step(&mut self, (levels, is_all): (Range<usize>, bool), served: &[Served]) {
         let (mut before, mut after, mut is_sure) = (0.0, 0.0, true);
@@ -150,8 +151,8 @@ mod tests {
         assert!(!costs.stepped && costs.frozen && costs.by_level[2].seconds().is_some());
     }
 
-    /// A class of two levels whose full pages take 10 ms for 1,000 bytes each, or half of it and half as many where they are
-    /// light; then one period with full pages alone that take so many times as long and have so many times as many bytes.
+    /// A class has two levels: a full page takes 10 ms and has 1,000 bytes, a light page half of both. Then comes one period
+    /// with full pages alone, which take `times` times as long and have `sizes` times as many bytes.
     fn after(times: f64, sizes: f64) -> ClassCosts {
         let mut costs = ClassCosts::new(LinearModel::default(), 2);
         let mut measured = ClassMeasurement { active: true, ..ClassMeasurement::default() };
@@ -179,7 +180,7 @@ mod tests {
         let (a, b) = slow.line.costs();
         assert!((light - 0.0125).abs() < 1e-4, "{light}");
         assert!((a + 1000.0 * b - 0.025).abs() < 1e-4, "{a} {b}");
-        // It may have been a moment's.
+        // The step may not last.
         assert!(slow.rose());
     }
 

@@ -1,30 +1,31 @@
 //! The cost c of a rejection, learned from the gateway's own CPU time.
 //!
-//! `CPU = x served + c rejected` is fitted by the recursive least squares of the linear model, with rejections in the
-//! place of bytes, over periods with rejections alone. A request costs more in a calm hour, when caches are cold and what the
-//! process takes without any is shared by few. That cost, times the requests served in a crowd, would leave hardly
-//! anything to rejections. A period in which many requests began to wait, or were rejected after they had waited, is left out,
-//! because a part of their CPU time is another period's: a queue that is rejected at once would look like many rejections
-//! that cost nothing.
+//! `CPU = x served + c rejected` is fitted by the recursive least squares of the linear model, with rejections in the place of
+//! bytes, only over periods with rejections. In a calm hour a request costs more: caches are cold, and few requests share the
+//! CPU time that the process takes without any. That cost, times the requests served in a crowd, would leave hardly anything to
+//! rejections. If many requests of a period began to wait, or were rejected after waiting, the period is left out, because a
+//! part of their CPU time is another period's: a queue that is rejected at once would look like many rejections that cost
+//! nothing.
 //!
 //! The CPU time of a process holds the kernel's work in its calls, but not that of interrupts. c is in seconds of the whole
-//! machine's processors. What of it counts as time of a plant's workers, which is another unit, `shared_machine.rs` says.
+//! machine's processors; `shared_machine.rs` says which part of it counts as time of a plant's workers, which is another unit.
 
 use crate::model::{LinearModel, Served};
 use crate::telemetry::measurement::ClassMeasurement;
 use crate::time::Duration;
 use libm::fabs;
 
-/// What is known of c.
+/// The learned cost c of a rejection.
 #[derive(Default)]
 pub(crate) struct RejectionCost {
     line: LinearModel,
     /// c as promised, which counts until enough requests were rejected.
     pub(crate) promised: Option<f64>,
     last_cpu: Option<Duration>,
-    /// The rejections that the line was learned from. It learns nothing of a period in which nobody was served.
+    /// The number of rejections that the line has learned from. The line learns nothing from a period in which no request was
+    /// served.
     learned_from: f64,
-    /// The CPU time per rejection in periods of which rejections were the most: c is not more.
+    /// The CPU time per rejection in periods with more rejections than served requests, an upper bound of c.
     most: Option<f64>,
     /// The rejections of these periods.
     most_from: f64,
@@ -33,13 +34,13 @@ pub(crate) struct RejectionCost {
 impl RejectionCost {
     /// The linear model divides its second column by this, because it counts bytes in KiB.
     const COLUMN: f64 = 1024.0;
-    /// The weight of a period in the most that c can be.
+    /// The weight of a period in the upper bound of c.
     const LATE: f64 = 0.2;
-    /// A period with fewer rejections says nothing of the most.
+    /// A period with at most this number of rejections says nothing of the upper bound.
     const MANY: f64 = 10.0;
-    /// A period is learned from if at most this part of its arrivals began to wait, or was rejected after waiting.
+    /// A period counts if at most this part of its arrivals began to wait, or was rejected after waiting.
     const WAITED: f64 = 0.1;
-    /// With fewer rejections the noise exceeds the cost.
+    /// Below this number of rejections the noise exceeds the cost.
     const ENOUGH: f64 = 100.0;
 
     /// Learns from a period's measurements and the CPU time used so far.
@@ -67,14 +68,14 @@ impl RejectionCost {
         self.last_cpu = Some(cpu);
     }
 
-    /// Leaves out a period, whose CPU time is then not taken for the next one's.
+    /// Leaves out a period, so that its CPU time does not count for the next one.
     pub(crate) fn pass_over(&mut self, cpu: Option<Duration>) {
         self.last_cpu = cpu.or(self.last_cpu);
     }
 
-    /// c [s of the whole machine]; `None` while it is not known. An estimate that is larger than all that was used for each
-    /// rejection is noise and is cut; where no period shows that, one that is larger than the cost of serving is cut. While all
-    /// are rejected, what was used for each is all that is known.
+    /// c [s of the whole machine]; `None` while it is not known. An estimate above the upper bound is noise and is cut to it;
+    /// if no period gave a bound, the estimate is cut to the cost of serving. If all requests are rejected, the bound is all
+    /// that is known.
     pub(crate) fn per_rejection_seconds(&self) -> Option<f64> {
         if self.learned_from >= Self::ENOUGH {
             let (served, rejected) = self.line.costs();
@@ -113,8 +114,7 @@ mod tests {
         assert!((known - 40e-6).abs() < 2e-6, "{known}");
     }
 
-    /// A crowd that does not change, after a first period of which most requests wait, and a second in which those are
-    /// rejected.
+    /// A crowd that does not change. In the first period most requests begin to wait, in the second these are rejected too.
     #[test]
     fn a_queue_that_is_rejected_at_once_does_not_take_from_the_cost_of_rejections() {
         let (mut cost, mut random) = (RejectionCost::default(), crate::random::Random::new(5));
@@ -138,7 +138,7 @@ mod tests {
         assert!((450e-6..550e-6).contains(&known), "{known}");
     }
 
-    /// A calm hour with few requests, of which each costs more; then a crowd.
+    /// A calm hour with few requests, each of which costs more; then a crowd.
     #[test]
     fn a_calm_hour_does_not_take_from_the_cost_of_rejections() {
         let mut cost = RejectionCost::default();
@@ -160,8 +160,8 @@ mod tests {
         assert!((14e-6..17e-6).contains(&known), "{known}");
     }
 
-    /// Periods of this many served and rejected, of which so many were rejected after they had waited; each served takes 200 us
-    /// of the CPU, each rejected 40.
+    /// A period with this number of served and of rejected requests; `waited` of the latter were rejected after waiting. A
+    /// served request takes 200 us of the CPU, a rejected one 40.
     fn learn(cost: &mut RejectionCost, cpu: &mut Duration, (served, rejected, waited): (u64, u64, u64)) {
         let mut class = ClassMeasurement::default();
         class.window.started = served;
@@ -176,7 +176,7 @@ mod tests {
         let (mut cost, mut cpu) =
             (RejectionCost { promised: Some(0.5), ..RejectionCost::default() }, Duration::ZERO);
         cost.learn(&[], Some(cpu));
-        // Most of these waited first, so that nothing is learned of them.
+        // Most of the rejected requests waited first, so nothing is learned from these periods.
         (0..20).for_each(|_| learn(&mut cost, &mut cpu, (10, 90, 60)));
         assert_eq!(cost.per_rejection_seconds(), Some(0.5));
         (0..20).for_each(|period| learn(&mut cost, &mut cpu, (10 + period % 7, 90 + 9 * (period % 4), 0)));
@@ -191,7 +191,7 @@ mod tests {
                 (RejectionCost { promised, ..RejectionCost::default() }, Duration::ZERO);
             cost.learn(&[], Some(cpu));
             learn(&mut cost, &mut cpu, (0, 50, 0));
-            assert_eq!(cost.per_rejection_seconds(), promised, "too few");
+            assert_eq!(cost.per_rejection_seconds(), promised, "too few rejections");
             (0..20).for_each(|_| learn(&mut cost, &mut cpu, (0, 500, 0)));
             let known = cost.per_rejection_seconds().expect("learned");
             assert!((known - 40e-6).abs() < 1e-9, "{known}");

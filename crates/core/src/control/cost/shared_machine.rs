@@ -1,18 +1,19 @@
-//! A plant that shares its machine with the gateway has two resources, its workers and the processors, and its utilization is
-//! that of the fuller one, as with a link (UC eq. 9).
+//! A plant that shares its machine with the gateway has two resources, its workers and the processors. Its utilization is that
+//! of the fuller one, as with a link (UC eq. 9).
 //!
-//! c is in seconds of the machine's processors, U in time of the plant's workers. Where the work of a worker is its
-//! processor's, one is the other: in UC's server, and where the T_f experiment of UC 7.5 saturates the processors. Where
-//! workers mostly wait (for a database, say), rejections take of processors that have time to spare, and of no worker's time.
+//! c is in seconds of the machine's processors, U in time of the plant's workers. If a worker's work is its processor's, both
+//! are the same: in UC's server, and where the T_f experiment of UC 7.5 saturates the processors. If workers mostly wait (for a
+//! database, say), rejections take time of processors that have time to spare, and none of the workers' time.
 //!
-//! Which of them it is shows while requests are rejected. A part of their processor time hides in services that become longer
-//! while all workers are busy, Erlang's C of it; if the processors are what workers use, their utilization exceeds that of the
-//! workers by the rest, `(1 - C) c R`. If they are less busy than the workers, it does not. Without a reading of the machine's
-//! processors, c counts in full: the plant is then less full than it might be, and never fuller.
+//! The case shows while requests are rejected. A part of the rejections' processor time, Erlang's C of it, hides in services
+//! that become longer while all workers are busy. If the processors are what workers use, the utilization of the processors
+//! exceeds that of the workers by the rest, `(1 - C) c R`. If the processors are less busy than the workers, they are not what
+//! workers use. Without a reading of the machine's processors, c counts in full: the plant is then less full than it might be,
+//! and never fuller.
 
 use crate::time::{Duration, Instant};
 
-/// The utilization of the machine's processors, from what they worked so far.
+/// The utilization of the machine's processors, from the time that they have worked so far.
 #[derive(Default)]
 pub(crate) struct ProcessorLoad {
     last: Option<(Instant, Duration)>,
@@ -28,9 +29,10 @@ impl ProcessorLoad {
     }
 }
 
-/// What part of c counts as time of a plant's workers, learned.
+/// The learned part of c that counts as time of a plant's workers.
 pub(crate) struct WorkerTime {
-    /// By how much the processors are busier than the workers, and by how much they are where workers use them.
+    /// `found` is the difference of the utilizations of processors and workers; `expected` is the difference if workers use the
+    /// processors.
     found: f64,
     expected: f64,
 }
@@ -38,15 +40,15 @@ pub(crate) struct WorkerTime {
 impl WorkerTime {
     /// The weight of a period.
     const LATE: f64 = 0.2;
-    /// Rejections that take less of the processors are no evidence.
+    /// If rejections take less of the processors than this, they are no evidence.
     const LEAST: f64 = 0.01;
 
     pub(crate) fn new() -> Self {
         WorkerTime { found: 1.0, expected: 1.0 }
     }
 
-    /// Takes a period: the utilization of the workers, and of the processors if it was read, and what of `c R` does not hide in
-    /// services.
+    /// Takes a period: the utilization of the workers, that of the processors if it was read, and `expected`, the part of `c R`
+    /// that does not hide in longer services.
     pub(crate) fn learn(&mut self, workers: f64, processors: Option<f64>, expected: f64) {
         let Some(processors) = processors else { return };
         if expected < Self::LEAST {
@@ -59,7 +61,7 @@ impl WorkerTime {
         self.expected += weight * (expected - self.expected);
     }
 
-    /// In [0, 1].
+    /// The part of c, in [0, 1].
     pub(crate) fn part(&self) -> f64 {
         (self.found / self.expected).clamp(0.0, 1.0)
     }
@@ -69,14 +71,14 @@ impl WorkerTime {
 mod tests {
     use super::*;
 
-    /// The part after periods of rejections that take 0.3 of the processors; the server's own work takes `own` of them for
-    /// each second of its workers' time. `noise` is of the reading.
+    /// The part after 60 periods whose rejections take 0.3 of the processors; the server takes `own` of the processors for each
+    /// second of its workers' time. `noise` is that of the reading.
     fn part(own: f64, noise: f64) -> f64 {
         let mut part = WorkerTime::new();
         for period in 0..60 {
             let noise = if period % 2 == 0 { noise } else { -noise };
             let (workers, rejecting) = (0.8, 0.3);
-            // What hides in longer services is work of the processors too.
+            // The work that hides in longer services is work of the processors too.
             let processors = own * workers + (1.0 - own * workers) * rejecting;
             part.learn(workers, Some((processors + noise).clamp(0.0, 1.0)), (1.0 - workers) * rejecting);
         }

@@ -1,18 +1,17 @@
 //! Whether a ratio can be reached at this load without leaving work undone.
 //!
 //! A conservation law bounds the ratios that can be reached. While no worker is idle with requests waiting, `sum rho_i W_i` is
-//! the same for every order of service that does not depend on service times, and for every set A of classes the sum over A
-//! is at least what strict priority for A gives. So the targets `T_i = c delta_i` leave one c, `c = sum rho_i T_i / sum rho_i
+//! the same for every order of service that does not depend on service times, and for every set A of classes the sum over A is
+//! at least its value under strict priority for A. So the targets `T_i = c delta_i` leave one c, `c = sum rho_i T_i / sum rho_i
 //! delta_i`, and they can be reached if for every set of the first classes `c sum rho_i delta_i` is no less than under strict
 //! priority. A model could check that from rates and service times, but only as exactly as it knows `1 - rho`, and only for
 //! Poisson arrivals. A test of the law's own errors needs neither:
 //!
-//! Let `x_i` be the errors that the law integrates, per window. Where the ratio can be reached, their sum stays where the
-//! weights are right. Where it cannot, the weights reach the end of their range and x keeps a mean d, so that the sum grows by
-//! d with every window. Here the sum is bounded to +-[`SLACK`]; since a bounded sum does not grow, **what the bound cuts off
-//! has the mean d**, exactly, for any noise. Noise alone is cut off on both sides and cancels. `d_i / share_i` is the part by
-//! which the normalized response time of class i is off: if two classes differ by more than [`TOLERANCE`], the ratio cannot be
-//! reached.
+//! Let `x_i` be the errors that the law integrates, per window. If the ratio can be reached, their sum stays once the weights
+//! are right. If it cannot, the weights reach the end of their range and x keeps a mean d, so that the sum grows by d with
+//! every window. Here the sum is bounded to +-[`SLACK`]; since a bounded sum does not grow, **what the bound cuts off has the
+//! mean d**, exactly, for any noise. Noise alone is cut off on both sides and cancels. `d_i / share_i` is the part by which the
+//! normalized response time of class i is off: if two classes differ by more than [`TOLERANCE`], the ratio cannot be reached.
 //!
 //! Invariants: an error that the weights correct in time is not counted, whatever its size; a lasting error is counted,
 //! whatever its size, but a small one later. The test is not whether a weight is at its end, because chance moves weights
@@ -20,8 +19,8 @@
 
 use libm::fabs;
 
-/// The bound of the sum, in windows of an error of 1. By the law's integral gain it is a weight of e^1.5, at which the order of
-/// service is nearly that of strict priority.
+/// The bound of the sum, in windows of an error of 1. By the law's integral gain this is a weight of e^1.5, at which the order
+/// of service is nearly that of strict priority.
 const SLACK: f64 = 0.43;
 /// Windows over which the part that is cut off is averaged.
 const MEMORY: f64 = 20.0;
@@ -29,7 +28,7 @@ const MEMORY: f64 = 20.0;
 const TOLERANCE: f64 = 0.05;
 /// The largest error of a class that is remembered; a larger one would take long to forget.
 const MOST: f64 = 2.0 * TOLERANCE;
-/// A sum that has come back from its bound to this value shows that the weights do correct the error.
+/// If a sum comes back from its bound to this value, the weights do correct the error.
 const TURNED: f64 = 0.25 * SLACK;
 
 /// The test of one class: the error that its weight does not correct.
@@ -37,7 +36,7 @@ const TURNED: f64 = 0.25 * SLACK;
 pub(crate) struct FeasibilityTest {
     /// The bounded sum of the errors.
     sum: f64,
-    /// What the bound cut off per window, over the class's share of the departures.
+    /// The part of the sum that the bound cut off, per window, over the class's share of the departures.
     cut: f64,
 }
 
@@ -51,7 +50,7 @@ impl FeasibilityTest {
         self.cut = (self.cut * (1.0 - fresh / MEMORY).max(0.0) + cut).clamp(-MOST, MOST);
     }
 
-    /// The lasting part by which the class is off.
+    /// The part by which the class's normalized response time is off for long.
     fn lasting(&self) -> f64 {
         if fabs(self.sum) >= TURNED { self.cut } else { 0.0 }
     }
@@ -70,11 +69,11 @@ mod tests {
     use super::*;
     use crate::random::Random;
 
-    /// Two classes of one half each, whose ratio is off by `off` and by chance, over windows of 100 updates.
+    /// Two classes with half of the departures each, whose ratio is off by `off` and by chance, over windows of 100 updates.
     fn after(classes: &mut [FeasibilityTest; 2], windows: u32, off: f64, random: &mut Random) {
         for _ in 0..100 * windows {
             let chance = 0.2 * (random.uniform() - 0.5);
-            // A ratio that is off by `off` is one class above the mean by half of it, of half the departures.
+            // If the ratio is off by `off`, a class with half of the departures is off the mean by half of it.
             let step = (off + chance) * 0.25 * 0.01;
             classes[0].add(step, 0.5, 0.01);
             classes[1].add(-step, 0.5, 0.01);
@@ -102,7 +101,7 @@ mod tests {
         assert!(!any(classes.iter()));
         after(&mut classes, 20, 0.5, &mut random);
         assert!(any(classes.iter()));
-        // The other way, as when the load has risen.
+        // The error changes its sign, as when the load has risen.
         after(&mut classes, 3, -0.5, &mut random);
         assert!(!any(classes.iter()));
     }

@@ -1,33 +1,33 @@
 //! The ratio law: `T_i / T_j = delta_i / delta_j` (PR eq. 1), by the order of service instead of by shares of workers.
 //!
-//! The scheduler serves the class whose first request has the longest normalized response time, `(waited + S_i) w_i`.
-//! With `w_i = 1 / delta_i` alone (waiting-time priority) the ratios are right only as the load goes to 1: at lower loads many
-//! requests do not wait at all, which brings all means closer together. So the law feeds back by how much T_i / delta_i
-//! exceeds that of the other classes; a class with a positive error is served sooner. (The error as printed in PR has the
-//! sign of positive feedback.)
+//! The scheduler serves the class whose first request has the longest normalized response time, `(waited + S_i) w_i`. With `w_i
+//! = 1 / delta_i` alone (waiting-time priority) the ratios are right only as the load goes to 1: at lower loads many requests
+//! do not wait at all, which brings all means closer together. So the law feeds back by how much a class's T_i / delta_i
+//! exceeds that of the other classes; a class with a positive error is served sooner. (The error as printed in PR has the sign
+//! of positive feedback.)
 //!
-//! The proportional part looks at a short window, so that noise is corrected within the long window: a class whose
-//! normalized mean is above the least one gets a head start, in seconds of normalized response time. That is hybrid
-//! proportional delay (Dovrolis, Stiliadis, Ramanathan 2002). (A factor of the weight instead favoured requests that had waited
-//! long, not recent ones, and the ratios of windows spread wider by half.) The integral part finds the weights that this load
-//! needs. PR's own law, quotas of processes with PID around the M/M/1 allocation, is a comparator in `sim`: it moves whole
-//! workers, and since each queue is served without regard to the other, the ratio of the two means varies several times as
-//! much.
+//! The proportional part works on a short window, so that noise is corrected within the long window: a class whose normalized
+//! mean is above the least one gets a head start, in seconds of normalized response time. That is hybrid proportional delay
+//! (Dovrolis, Stiliadis, Ramanathan 2002). (A factor of the weight instead favoured requests that had waited long, not recent
+//! ones, and the ratios of windows spread wider by half.) The integral part finds the weights that this load needs. PR's own
+//! law, quotas of processes with PID around the M/M/1 allocation, is a comparator in `sim`. It moves whole workers, and each
+//! queue is served without regard to the other, so the ratio of the two means varies several times as much.
 //!
-//! No worker is left idle while requests wait, so no ratio beyond that of strict priority can be reached. At such a ratio the
-//! weights stay at the end of their range, and the error that is left shows it (`feasibility.rs`).
+//! No worker is idle while requests wait, so no ratio beyond that of strict priority can be reached. If such a ratio is
+//! promised, the weights stay at the end of their range, and the remaining error shows it (`feasibility.rs`).
 //!
-//! **With `strict`** requests of a class that is faster than its ratio allows are then held until `hold` after their arrival,
-//! so that the ratio is reached although workers are idle meanwhile. The hold is an integral of the same errors. The order of
-//! service comes first: a class is held only while some weight is so high that the order is nearly that of strict priority, and
-//! only if its own weight is lowered; otherwise its hold is forgotten slowly. So at least one class is never held: two holds
-//! that grow together would leave the ratio as it is and the workers idle. The condition is on the weight and not on the error,
-//! since an error has both signs by chance, and a hold that grew with one sign only would be too short.
+//! **With `strict`** a request of a class that is faster than its ratio allows is then held until `hold` after its arrival, so
+//! that the ratio is reached although workers are idle meanwhile. The hold is an integral of the same errors. The order of
+//! service comes first: a hold follows the errors only while some weight is so high that the order is nearly that of strict
+//! priority, and only if the class's own weight is lowered; otherwise the hold fades slowly. So at least one class is never
+//! held: two holds that grow together would leave the ratio as it is and the workers idle. The condition is on the weight and
+//! not on the error, since an error has both signs by chance, and a hold that grew with one sign only would be too short.
 //!
 //! **A class that falls silent** leaves the others to be compared with what it reached before, and the errors of a load that
 //! changes meanwhile would be taken for errors of the ratio. So what the law learns is *tentative* until each class has
-//! departed again. When a class is found to be silent, that is taken back: for all classes if only one other went on, which
-//! was compared with nobody else, and for the silent one alone if several did. The verdict on feasibility never counts it.
+//! departed again. When a class is found to be silent, what is tentative is taken back. If only one other class went on, it was
+//! compared with no present class, so this is done for all classes; if several went on, only for the silent class. The verdict
+//! on feasibility never counts what is tentative.
 
 use super::feasibility::{self, FeasibilityTest};
 use libm::exp;
@@ -45,7 +45,7 @@ pub struct Reached {
     pub long: f64,
     /// The class's share of the departures.
     pub share: f64,
-    /// Departures since the last time, and the sum of their response times (s).
+    /// Departures since the last step, and the sum of their response times (s).
     pub fresh: (f64, f64),
 }
 
@@ -60,26 +60,26 @@ pub struct Turn {
     pub hold: f64,
 }
 
-/// The law's state, of the classes of one site.
+/// The law's state, for the classes of one site.
 #[derive(Clone, Debug)]
 pub struct RatioLaw {
     learned: Learned,
-    /// What was learned when each class had departed last.
+    /// What had been learned when every class had last departed.
     settled: Learned,
-    /// By class: whether it has departed since.
+    /// Whether each class has departed since then.
     departed: Vec<bool>,
-    /// The mean normalized response time, followed slowly (s).
+    /// The unit of errors: the mean normalized response time, followed slowly (s).
     unit: f64,
     /// The longest hold (s); 0 where no request is held.
     longest_hold: f64,
 }
 
-/// By class.
+/// What the law has learned of each class.
 #[derive(Clone, Debug)]
 struct Learned {
     integral: Vec<f64>,
     hold: Vec<f64>,
-    /// The error that the order of service does not correct.
+    /// The test for errors that the order of service does not correct.
     feasibility: Vec<FeasibilityTest>,
     /// Whether the class has a part in the ratio.
     present: Vec<bool>,
@@ -91,33 +91,33 @@ use alloc::vec::Vec;
 const INTEGRAL: f64 = 3.5;
 /// The head start for each second by which a class's mean lags.
 const PROPORTIONAL: f64 = 20.0;
-/// Departures of a class from which on its head start counts in full.
+/// From this number of departures on, a class's head start counts in full.
 const ENOUGH: f64 = 100.0;
-/// The largest head start, in mean normalized responses. When a burst ends, the class that lagged is still ahead until the
-/// short window has forgotten the burst. Without a bound it would have all of the server meanwhile, and the others would lag in
-/// turn.
+/// The largest head start, in mean normalized response times. When a burst ends, the class that lagged keeps its head start
+/// until the short window has forgotten the burst. Without a bound it would have all of the server meanwhile, and the others
+/// would lag in turn.
 const LONGEST_START: f64 = 8.0;
-/// How the unit follows, per window, and at least per second. It is slower than bursts come and go: if it followed each of
-/// them, an error between bursts, when response times are short, would count as much as the same part of the long ones in a
-/// burst. Where a window takes minutes, it holds many bursts.
+/// The gain of the unit per window, and at least per second. The unit is slower than bursts come and go: if it followed each
+/// burst, an error between bursts, when response times are short, would count as much as the same part of the long ones in a
+/// burst. If a window takes minutes, it holds many bursts.
 const SLOW: f64 = 0.1;
 const LEAST_SLOW: f64 = 1.0 / 30.0;
-/// The least unit, in means: errors of the first requests of an overload would be hundreds of times a unit from before it, and
-/// drive the weights to the ends of their range, from where the way back is long.
+/// The least unit, in mean normalized response times. In a unit from before an overload, errors of its first requests would be
+/// hundreds, and would drive the weights to the ends of their range, from where the way back is long.
 const LEAST_UNIT: f64 = 0.5;
 /// The largest |ln w|; two classes this far apart are served nearly by strict priority.
 const REACH: f64 = 3.0;
-/// The ln w from which on the order counts as strict priority. Where ratios cannot be reached, |ln w| is bounded by the sum
-/// of this and `SPENT`.
+/// From this ln w on the order counts as strict priority. If the ratios cannot be reached, |ln w| is at most the sum of this
+/// and `SPENT`.
 const NEARLY: f64 = 0.5 * REACH;
 const SPENT: f64 = 0.9;
-/// What an error of 1 over a whole window adds to a hold, in mean response times.
+/// An error of 1 over a whole window adds this to a hold, in mean response times.
 const HOLD: f64 = 0.5;
-/// What a window takes of a hold that is not needed, in mean response times.
+/// A window takes this from a hold that is not needed, in mean response times.
 const FORGOTTEN: f64 = 0.05;
 
 impl RatioLaw {
-    /// The law for `classes` classes, which holds no request for longer than `longest_hold` (s); with 0 the ratios are not
+    /// The law for `classes` classes. No request is held for longer than `longest_hold` (s); 0 means that the ratios are not
     /// strict.
     pub fn new(classes: usize, longest_hold: f64) -> Self {
         let zeros = alloc::vec![0.0; classes];
@@ -127,7 +127,8 @@ impl RatioLaw {
         RatioLaw { settled: learned.clone(), learned, departed: present, unit: 0.0, longest_hold }
     }
 
-    /// The weights for what was reached, `elapsed` seconds after the last time; `window` is the departures of a long window.
+    /// The turns of the classes, given what they reached, `elapsed` seconds after the last step; `window` is the number of
+    /// departures in a long window.
     pub fn next(&mut self, reached: &[Reached], window: f64, elapsed: f64) -> Vec<Turn> {
         self.take_back_if_silent(reached);
         let lag = lags(reached);
@@ -136,7 +137,7 @@ impl RatioLaw {
         let mean = mean_normalized(reached);
         self.unit = (self.unit + follows * (mean - self.unit)).max(LEAST_UNIT * mean);
         let steps = steps(reached, self.unit, window);
-        // Where the ratios cannot be reached, larger weights change little, and returning from them takes long.
+        // If the ratios cannot be reached, larger weights change little, and returning from them takes long.
         let reach = if self.learned.is_infeasible() { NEARLY + SPENT } else { REACH };
         let Learned { integral, feasibility, .. } = &mut self.learned;
         for ((own, feasibility), (one, step)) in
@@ -158,7 +159,7 @@ impl RatioLaw {
         reached.iter().zip(integral).zip(lag.iter().zip(hold)).map(turn).collect()
     }
 
-    /// Takes back what was learned since a class departed last that is silent now.
+    /// If a class falls silent, takes back what was learned since its last departure.
     fn take_back_if_silent(&mut self, reached: &[Reached]) {
         let others = reached.iter().filter(|one| one.is_known()).count();
         for (class, one) in reached.iter().enumerate() {
@@ -173,7 +174,7 @@ impl RatioLaw {
         self.learned.present = reached.iter().map(Reached::is_known).collect();
     }
 
-    /// The law of classes that were promised anew: each has the number that it had here, or none.
+    /// The law for classes that were promised anew; `before` has the number of each class in this law, or none.
     pub fn of_known(&self, before: &[Option<usize>], longest_hold: f64) -> RatioLaw {
         let mut law = RatioLaw::new(before.len(), longest_hold);
         for (class, known) in before.iter().enumerate() {
@@ -184,7 +185,7 @@ impl RatioLaw {
         law
     }
 
-    /// Settles what was learned, if each class has departed since the last time.
+    /// Settles what was learned, if each class has departed since the last time that it was settled.
     fn settle(&mut self, reached: &[Reached]) {
         self.departed.iter_mut().zip(reached).for_each(|(own, one)| *own |= one.fresh.0 > 0.0);
         if self.departed.iter().zip(reached).all(|(departed, one)| *departed || !one.is_known()) {
@@ -193,7 +194,7 @@ impl RatioLaw {
         }
     }
 
-    /// Forgets whether the ratios can be reached, since others are promised.
+    /// Forgets whether the ratios can be reached, since other ratios are promised.
     pub fn judge_anew(&mut self) {
         for learned in [&mut self.learned, &mut self.settled] {
             learned.feasibility.fill(FeasibilityTest::default());
@@ -207,7 +208,7 @@ impl RatioLaw {
 }
 
 impl Learned {
-    /// What `other` has learned of its class `from` counts for this class.
+    /// Takes over for `class` what `other` has learned of its class `from`.
     fn take_over(&mut self, class: usize, other: &Learned, from: usize) {
         self.integral[class] = other.integral[from];
         self.hold[class] = other.hold[from];
@@ -215,7 +216,7 @@ impl Learned {
         self.present[class] = other.present[from];
     }
 
-    /// Holds back a class that is faster than its ratio allows, once the order of service can do no more for the others.
+    /// Moves the holds: a class that is faster than its ratio allows is held once the order of service can do no more.
     fn hold_back(&mut self, (reached, steps): (&[Reached], &[f64]), fresh: f64, longest: f64) {
         let spent = self.is_spent();
         let classes = self.hold.iter_mut().zip(&self.integral);
@@ -238,14 +239,14 @@ impl Learned {
 }
 
 impl Reached {
-    /// Whether the class has a part in the ratio: something is known of it, and it is not silent.
+    /// Whether the class has a part in the ratio: its response times are known, and it is not silent.
     fn is_known(&self) -> bool {
         self.long > 0.0
     }
 }
 
 /// By how much each class's mean normalized response time over the short window is above the least of them (s); zero for a
-/// class without departures. The mean of a few departures is mostly chance, so it is drawn towards the mean of all.
+/// class without departures. The mean of a few departures is mostly chance, so it is drawn towards the mean of all classes.
 fn lags(reached: &[Reached]) -> Vec<f64> {
     let known = || reached.iter().filter(|one| one.short > 0.0);
     let ends: f64 = known().map(|one| one.ends).sum();
@@ -260,13 +261,14 @@ fn mean_normalized(reached: &[Reached]) -> f64 {
     reached.iter().map(|one| one.share * one.long / one.delta).sum()
 }
 
-/// What the departures since the last time add to the integral parts; `window` is the length of the long window. Errors are
-/// not logarithms, and are in units of a mean that moves slowly, so that the means over all requests have the ratio: each
-/// minute counts in proportion to its requests and their response times. A class that nothing is known of has no part in it.
+/// What the departures since the last step add to the integral parts; `window` is the length of the long window. Errors are
+/// differences, not logarithms, in units of a mean that moves slowly: so each minute counts in proportion to its requests and
+/// their response times, and the means over all requests have the ratio. A class of which no response time is known has no part
+/// in it.
 ///
-/// The errors of all classes need not add up to 0, since the mean is of the past. The sum is taken from each class by its
-/// share. Then an error of the mean is the same part of the response times of each class, and changes no ratio. If it were
-/// taken in equal parts, a rare class would bear it for the many departures of the others.
+/// The errors of all classes need not add up to 0, since the mean is of the past. Each class bears a part of the sum in
+/// proportion to its share. Then an error of the mean is the same part of the response times of each class, and changes no
+/// ratio. If all classes bore equal parts, a rare class would pay for the many departures of the others.
 fn steps(reached: &[Reached], unit: f64, window: f64) -> Vec<f64> {
     let mean = mean_normalized(reached);
     if unit <= 0.0 {
@@ -295,7 +297,7 @@ mod tests {
         [one(1.0, times[0]), one(3.0, times[1])]
     }
 
-    /// ln of how much more the first class's weight is than its delta alone would make it, and its head start (s).
+    /// ln of the first class's weight over that by its delta alone, relative to the second's, and its head start (s).
     fn favour(turns: &[Turn]) -> (f64, f64) {
         (log(turns[0].weight / (3.0 * turns[1].weight)), turns[0].start - turns[1].start)
     }
@@ -348,7 +350,7 @@ mod tests {
         assert!(before[0] - before[1] > 0.1, "{before:?}");
         three.next(&[first, second, silent], 1000.0, 0.1);
         assert!(three.learned.integral[0] >= before[0] && three.learned.integral[2] == 0.0);
-        // One that is alone was compared with the silent one.
+        // A class that is alone with the silent one was compared only with that.
         let mut two = RatioLaw::new(2, 0.0);
         (0..50).for_each(|_| {
             two.next(&[first, rare(0.5)], 1000.0, 0.1);
@@ -377,7 +379,7 @@ mod tests {
             assert!(law.is_infeasible());
             assert_eq!(turns[0].hold, 0.0, "the class that is too slow is not held");
             assert_eq!(turns[1].hold.min(0.3), longest.min(0.3));
-            assert!(turns[1].hold <= longest, "a hold is never longer than was said");
+            assert!(turns[1].hold <= longest, "a hold is never longer than its bound");
         }
     }
 }

@@ -17,11 +17,11 @@ use law::{RatioLaw, Reached, Turn};
 
 /// Departures that the short window of a site holds; older ones fade.
 const SHORT: f64 = 500.0;
-/// Departures of a site over which the shares of its classes are counted. A share that follows the last few departures varies
-/// with their response times, and what is multiplied by both is biased.
+/// Departures of a site over which the shares of its classes are counted. If a share followed the last few departures, it would
+/// vary with their response times, and a product of share and response time would be biased.
 const SHARES: f64 = 10_000.0;
-/// The mix of the classes has changed if the share of a class among arrivals differs by more than this from that among
-/// departures.
+/// The mix of the classes has changed if the share of a class among arrivals and its share among departures differ by more than
+/// this.
 const OTHER_MIX: f64 = 0.1;
 
 /// A class with a promised ratio.
@@ -36,14 +36,14 @@ pub(crate) struct RatioPromise {
     pub(crate) longest_hold: f64,
 }
 
-/// The turn of a class, which the queue is to follow.
+/// The turn of a class, which the queue follows.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct ClassTurn {
     pub(crate) class: usize,
     pub(crate) turn: Turn,
     /// S (s).
     pub(crate) service: f64,
-    /// What one service time counts for at most.
+    /// The most that one service time counts for in S.
     pub(crate) longest_service: Option<Duration>,
 }
 
@@ -59,7 +59,7 @@ pub(crate) struct RatioLoop {
 struct SiteRatios {
     members: Vec<Member>,
     law: RatioLaw,
-    /// When the law was asked last.
+    /// The instant of the law's last step.
     stepped: Instant,
 }
 
@@ -67,13 +67,13 @@ struct Member {
     promise: RatioPromise,
     window: DepartureWindow,
     seen: Seen,
-    /// When it was last seen.
+    /// The instant of `seen`.
     updated: Instant,
-    /// Departures of the site since its own last one.
+    /// Departures of the site since the class's own last one.
     silent: f64,
-    /// Departures and the sum of their response times (s), over the last [`SHORT`] or so of the site.
+    /// Departures of the class and the sum of their response times (s), over about the last [`SHORT`] departures of the site.
     short: (f64, f64),
-    /// Departures, over the last [`SHARES`] or so of the site.
+    /// Departures of the class, over about the last [`SHARES`] departures of the site.
     departures: f64,
     turn: Turn,
     status: ResponseStatus,
@@ -99,7 +99,7 @@ impl Loop for RatioLoop {
         &self.turns
     }
 
-    /// A class that was there at the same plant keeps its window, and what was learned of it.
+    /// A class that had a ratio at the same plant before keeps its window and what was learned of it.
     fn reload(&mut self, promises: Vec<RatioPromise>) {
         let mut sites: Vec<SiteRatios> = Vec::new();
         for promise in promises {
@@ -130,7 +130,7 @@ impl RatioLoop {
         &self.turns
     }
 
-    /// Whether classes of a plant have a ratio.
+    /// Whether any class of a plant has a ratio.
     pub(crate) fn is_at(&self, plant: usize) -> bool {
         self.sites.iter().flat_map(|site| &site.members).any(|member| member.promise.plant == plant)
     }
@@ -144,7 +144,7 @@ impl RatioLoop {
         })
     }
 
-    /// By class.
+    /// The status of each class, with the class's number.
     pub(crate) fn status(&self) -> impl Iterator<Item = (usize, ResponseStatus)> + '_ {
         let members = self.sites.iter().flat_map(|site| &site.members);
         members.map(|member| (member.promise.class, member.status))
@@ -163,7 +163,7 @@ impl RatioLoop {
 }
 
 impl Member {
-    /// A class with the weight of heavy traffic, which holds until response times are known.
+    /// A class with the weight that is right at heavy traffic; it stays until response times are known.
     fn new(promise: RatioPromise) -> Self {
         Member {
             promise,
@@ -178,12 +178,13 @@ impl Member {
         }
     }
 
-    /// Whether none of the site's last departures, over which classes are compared, is its own.
+    /// Whether the class has none of the site's last [`WINDOW`] departures, over which classes are compared.
     fn is_silent(&self) -> bool {
         self.silent >= WINDOW as f64
     }
 
-    /// Looks at the departures since the last time. Nothing is known any more of a class without any for so long.
+    /// Observes the departures since the last step. If the class has had none for [`Delay::EXPIRY`], all that its departures
+    /// showed is forgotten.
     fn observe(&mut self, now: Instant, input: &DepartureInput<'_>) {
         match self.window.observe(DepartureCounts::of(now, input.lanes, self.promise.class)) {
             Some(seen) => (self.seen, self.updated) = (seen, now),
@@ -198,7 +199,8 @@ impl Member {
 }
 
 impl SiteRatios {
-    /// Whether a class of theirs is one of these, at the same plant: sites have other numbers after a reload, and classes not.
+    /// Whether both sites have a class in common, at the same plant. After a reload sites have other numbers, and classes do
+    /// not.
     fn shares_a_class_with(&self, other: &SiteRatios) -> bool {
         let is_same = |own: &Member, their: &Member| {
             (own.promise.class, own.promise.plant) == (their.promise.class, their.promise.plant)
@@ -206,7 +208,7 @@ impl SiteRatios {
         self.members.iter().any(|own| other.members.iter().any(|their| is_same(own, their)))
     }
 
-    /// Takes over the members of before that are still promised a ratio, whatever it is now.
+    /// Takes over the members of `before` that are still promised a ratio, whether or not it is another one.
     fn go_on_from(&mut self, before: &mut SiteRatios) {
         let index = |class: usize| before.members.iter().position(|known| known.promise.class == class);
         let places: Vec<_> = self.members.iter().map(|member| index(member.promise.class)).collect();
@@ -228,7 +230,8 @@ impl SiteRatios {
         }
     }
 
-    /// Counts the departures of each class, `fresh` in all. A silent class comes back with the share that it had.
+    /// Counts the departures of each class, `fresh` in all. The counts of silent classes are kept, so a silent class comes back
+    /// with its former share.
     fn count_shares(&mut self, fresh: f64) {
         let (silent, present): (Vec<_>, Vec<_>) = self.members.iter_mut().partition(|one| one.is_silent());
         let room = SHARES - silent.iter().map(|one| one.departures).sum::<f64>();
@@ -239,7 +242,7 @@ impl SiteRatios {
         }
     }
 
-    /// Begins to count the shares anew, from the rates of arrivals, where these are another mix.
+    /// If the rates of arrivals are another mix than the counted shares, sets the shares by the rates.
     fn follow_mix(&mut self, input: &DepartureInput<'_>) {
         let rate = |one: &Member| input.monitors.rate(one.promise.class);
         let mut present: Vec<_> = self.members.iter_mut().filter(|one| !one.is_silent()).collect();
@@ -311,7 +314,7 @@ mod tests {
         RatioPromise { class, site: 0, plant: 0, delta, longest_hold: 0.0 }
     }
 
-    /// One step after each class has had ten departures that took so long (s); `at` is in tenths of a second.
+    /// One step after ten departures of each class with these response times (s); `at` is in tenths of a second.
     fn step(one: &mut RatioLoop, lane: &Arc<LaneCounters>, at: u64, responses: [f64; 2]) -> [ClassTurn; 2] {
         for (class, response) in lane.classes.iter().zip(responses) {
             class.arrivals.add(10);
@@ -359,13 +362,13 @@ mod tests {
         assert_eq!(known(&one), [(false, false, false); 2]);
     }
 
-    /// Turns go by the usual service: one of a minute among those of 10 ms is no reason to prefer its class for long.
+    /// Turns go by usual service times: a service of a minute among those of 10 ms does not prefer its class for long.
     #[test]
     fn a_service_counts_for_no_more_than_many_usual_ones() {
         let lane = Arc::new(LaneCounters::default().grown(2, 1));
         let mut one = RatioLoop::default();
         one.reload(alloc::vec![promise(0, 1.0), promise(1, 2.0)]);
-        assert_eq!(one.turns()[0].longest_service, None, "none is known");
+        assert_eq!(one.turns()[0].longest_service, None, "no service time is known");
         let clip = |turn: &ClassTurn| turn.longest_service.map_or(u64::MAX, |clip| clip.as_nanos() as u64);
         let usual = Duration::from_millis(10).as_nanos() as u64;
         for at in 1..=40 {
@@ -389,18 +392,18 @@ mod tests {
         assert_eq!(one.due(), Due::At(Instant::ZERO));
         assert_eq!(one.turns()[1].turn, Turn { weight: 1.0 / 3.0, start: 0.0, hold: 0.0 });
         step(&mut one, &lane, 1, [0.0, 0.0]);
-        // Equal response times were not promised: class 1 may take three times as long.
+        // Class 1 may take three times as long, so at equal response times class 0 lags.
         let [first, second] = step(&mut one, &lane, 2, [0.3, 0.3]);
         assert!(first.turn.start > second.turn.start && first.turn.hold == 0.0, "{first:?} {second:?}");
         assert!(one.due().instant() > Instant::ZERO);
-        // They go on as before, in whatever order and beside whom they are promised, and with the weights of other ratios.
+        // After a reload classes go on, in any order and beside any other class, and with the weights of new ratios.
         one.reload(alloc::vec![promise(1, 3.0), promise(0, 1.0)]);
         assert_eq!((one.turns()[1], one.turns()[0]), (first, second));
         one.reload(alloc::vec![promise(0, 1.0), promise(2, 5.0), promise(1, 2.0)]);
         assert_eq!(one.turns()[0], first);
         assert_eq!(one.turns()[1].turn, Turn { weight: 0.2, start: 0.0, hold: 0.0 });
         assert!((one.turns()[2].turn.weight / second.turn.weight - 1.5).abs() < 1e-12);
-        // Another server has other response times.
+        // At another plant classes begin anew, since another server has other response times.
         let elsewhere = |promise| RatioPromise { plant: 1, ..promise };
         one.reload(alloc::vec![elsewhere(promise(0, 1.0)), elsewhere(promise(1, 2.0))]);
         assert_eq!(one.turns()[0].turn, Turn { weight: 1.0, start: 0.0, hold: 0.0 });
