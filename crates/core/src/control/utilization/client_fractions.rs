@@ -1,7 +1,7 @@
 //! The fraction of clients that sends the allocated share of requests: the last correction of a class's service level.
 //!
-//! The allocation is a share of the requests, and m between two levels is a fraction of the clients. Clients differ in how much
-//! they ask for, so the fraction is moved until the share of the requests is as allocated.
+//! The allocation is a share of the requests, and m between two levels is a fraction of the clients. Clients differ in how many
+//! requests they send, so the fraction is moved until the share of the requests is as allocated.
 
 use super::view::{ClassView, PlantView};
 use crate::actuator::fraction_calibration::FractionCalibration;
@@ -24,7 +24,7 @@ pub(crate) struct ClassLevel {
     /// The class's number.
     pub(crate) class: usize,
     pub(crate) m: f64,
-    /// The part of its requests that has none of the levels here, where other plants serve the others.
+    /// The part of the class's requests that has none of the levels here; 0 if this plant serves all levels.
     pub(crate) passes: f64,
 }
 
@@ -47,7 +47,7 @@ impl ClientFractions {
         }
     }
 
-    /// Takes the classes of a new view; a class whose levels stay keeps what was learned.
+    /// Takes the classes of a new view; a class whose levels stay keeps its calibration.
     pub(crate) fn reload(&mut self, before: &PlantView, plant: &PlantView) {
         let kept = plant.classes.iter().map(|class| {
             let mut known =
@@ -59,12 +59,12 @@ impl ClientFractions {
         self.set = highest(plant);
     }
 
-    /// By class of the view: the calibration of its service level.
+    /// The calibration of the service level of the class with this index in the view.
     pub(super) fn calibration(&self, index: usize) -> f64 {
         self.calibrations[index].log_ratio()
     }
 
-    /// Goes on from what was learned of a class of the view, and from the service level that was set.
+    /// Goes on from the calibration of a class of the view, and from the service level that was set.
     pub(super) fn restore(&mut self, index: usize, calibration: f64, set: f64, top: f64) {
         self.calibrations[index].restore(calibration, set, top);
     }

@@ -1,4 +1,4 @@
-//! What requests cost at one plant: as promised, learned from service times, or learned from what the plant reports.
+//! The costs of requests at one plant: as promised, learned from service times, or learned from the plant's reports.
 
 use super::output::DoubtedCost;
 use super::sense::{Sensed, rejected, served_here};
@@ -11,7 +11,7 @@ use crate::telemetry::measurement::Measurement;
 use alloc::vec::Vec;
 use libm::sqrt;
 
-/// Above this a measured utilization has saturated and costs cannot be learned from it.
+/// Above this, a measured utilization has saturated, and costs cannot be learned from it.
 const SATURATED: f64 = 0.95;
 /// A linear model with this confidence at a contract's page size replaces the promised costs.
 const SURE: f64 = 0.8;
@@ -21,32 +21,32 @@ const IDLE: f64 = 0.6;
 /// Costs by level, in seconds of the whole plant; 0 before any level was seen, and where the plant does not serve it.
 type LevelCosts = [f64; MAX_LEVELS + 1];
 
-/// What is learned of one plant's costs.
+/// The learned costs of one plant.
 pub(crate) struct CostModel {
-    /// U T = a n + b bytes over all classes, where the plant reports U. What rejections took of that U on the same machine is
-    /// no cost of the requests that were served: the load counts `c R` itself.
+    /// U T = a n + b bytes over all classes, where the plant reports U. The part of that U that rejections took on the same
+    /// machine is no cost of served requests: the load counts `c R` by itself.
     reported_line: Option<LinearModel>,
     /// By class of the view.
     by_class: Vec<LevelCosts>,
-    /// Which of these costs are to be computed anew, because what was learned has changed.
+    /// By class of the view: whether its costs are to be computed anew, because the learned values have changed.
     stale: Vec<bool>,
     /// s, as of the last period.
     workers: u32,
-    /// The share of the plant that is there, of whose time requests take.
+    /// The share of the plant that is available; the cost of a request is a part of its time.
     available: f64,
     common_fall: CommonFall,
-    /// What of c was time of the workers in the last period, in seconds of the whole plant; 0 where they are on another
+    /// The part of c that was time of the workers in the last period, in seconds of the whole plant; 0 if they are on another
     /// machine.
     pub(crate) rejection: f64,
 }
 
-/// What a site's requests are assumed to cost.
+/// The assumed costs of a site's requests.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AssumedCosts {
     pub(crate) known: Known,
-    /// Whether what was seen or promised determines it.
+    /// Whether seen or promised costs determine `known`.
     pub(crate) determined: bool,
-    /// How many times as much it may be.
+    /// The factor by which the true cost may be higher than `known`.
     pub(crate) most: f64,
 }
 
@@ -56,7 +56,7 @@ impl AssumedCosts {
     }
 }
 
-/// What requests cost, as known in one period.
+/// The costs of requests, as known in one period.
 #[derive(Debug)]
 pub(crate) struct RequestCosts<'a> {
     by_class: &'a [LevelCosts],
@@ -65,7 +65,7 @@ pub(crate) struct RequestCosts<'a> {
     pub(crate) rejection: f64,
 }
 
-/// What the costs of one plant are known from.
+/// The sources of one plant's costs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LearnedCosts<'a> {
     /// By class number.
@@ -103,16 +103,16 @@ impl CostModel {
         }
     }
 
-    /// Learns from all classes together whether the server has become faster, and carries what stepped over to levels that show
-    /// nothing of themselves.
+    /// Learns from all classes together whether the server has become faster, and carries the step of a class's cost over to
+    /// its levels with hardly any requests.
     pub(crate) fn learn_steps(
         &mut self,
         plant: &PlantView,
         measured: &Measurement<'_>,
         learned: &mut [ClassCosts],
     ) {
-        // Where the number of workers is searched for, services become longer and shorter because more or fewer requests are
-        // let in, so that a step says nothing of the server.
+        // If the number of workers is searched for, services become longer and shorter because more or fewer requests are
+        // admitted, so that a step says nothing of the server.
         if plant.promised.find_workers.is_some() {
             return;
         }
@@ -139,8 +139,8 @@ impl CostModel {
         }
     }
 
-    /// Learns from the utilization that the plant reports for a period, and computes the costs anew of the classes for which
-    /// they may have changed. Most classes are quiet most of the time, so most costs stay.
+    /// Learns from the utilization that the plant reports for a period, and computes anew the costs of the classes whose costs
+    /// may have changed. Most classes are quiet most of the time, so most costs stay.
     pub(crate) fn learn<'a>(
         &'a mut self,
         plant: &PlantView,
@@ -172,7 +172,7 @@ impl CostModel {
         self.costs(learned)
     }
 
-    /// Another share of the plant is there from now on: a request takes another part of it.
+    /// Sets the share of the plant that is available from now on: a request takes a larger part of a smaller share.
     pub(crate) fn set_available(&mut self, share: f64) {
         if let Some(line) = &mut self.reported_line {
             line.scale(self.available / share);
@@ -193,8 +193,8 @@ impl CostModel {
         RequestCosts { by_class: &self.by_class, learned, rejection: self.rejection }
     }
 
-    /// Which costs must be too high, of those for which too few requests come to correct them. It is called while the plant
-    /// idles although clients are degraded or rejected. What the plant's own reports have taught is lowered here. See
+    /// The costs that must be too high and that too few requests correct. The loop calls this while the plant idles although
+    /// clients are degraded or rejected. The line learned from the plant's own reports is lowered here. See
     /// [`CostEstimate::doubt`](crate::model::CostEstimate::doubt).
     pub(crate) fn doubt(&mut self, plant: &PlantView, measured: &Measurement<'_>) -> Vec<DoubtedCost> {
         let (mut requests, mut doubted) = (0.0, Vec::new());
@@ -212,7 +212,7 @@ impl CostModel {
     }
 }
 
-/// Whether the plant idles although it serves at less than full quality.
+/// Whether the plant idles: it is used well below its set point, and a worker is free.
 pub(crate) fn idles(sensed: &Sensed, measured: &Measurement<'_>, set_point: f64) -> bool {
     sensed.utilization < IDLE * set_point && measured.in_service < measured.workers
 }
@@ -223,9 +223,9 @@ impl RequestCosts<'_> {
         self.by_class[index][level]
     }
 
-    /// The relative standard error of the arriving load at the lowest level, as far as the costs make it that were measured.
-    /// A few requests of a second whose work varies much are little evidence of the load. It is 0 where the set point is held
-    /// whatever the error, and where workers are searched for, since their number is the greater doubt then.
+    /// The relative standard error of the arriving load at the lowest level that the errors of measured costs cause. A few
+    /// requests a second whose work varies much are little evidence of the load. It is 0 where the set point is held whatever
+    /// the error, and where workers are searched for, since their number is less certain than the costs then.
     pub(crate) fn load_error(&self, plant: &PlantView, measured: &Measurement<'_>) -> f64 {
         if plant.promised.find_workers.is_some() || plant.capacity(Mode::Control, true).is_none() {
             return 0.0;
@@ -241,7 +241,7 @@ impl RequestCosts<'_> {
         if load > 0.0 { sqrt(variance) / load } else { 0.0 }
     }
 
-    /// The relative standard error of a period's arriving load at the lowest level that the number of its arrivals makes.
+    /// The relative standard error of a period's arriving load at the lowest level that the number of its arrivals causes.
     pub(crate) fn arrivals_error(&self, plant: &PlantView, measured: &Measurement<'_>) -> f64 {
         let (mut load, mut variance) = (0.0, 0.0);
         for (index, class) in plant.classes.iter().enumerate() {
@@ -269,8 +269,7 @@ impl RequestCosts<'_> {
         self.learned.at(class, level)
     }
 
-    /// A site's costs for the capacity plan; `None` while nothing that was seen or promised determines what the contract asks
-    /// for.
+    /// A site's costs for the capacity plan; `None` while no seen or promised cost determines the load of its contract.
     pub(crate) fn known(
         &self,
         plant: &PlantView,
@@ -282,15 +281,16 @@ impl RequestCosts<'_> {
 
     /// A site's costs to share the plant by, and whether they are known.
     ///
-    /// A contract for a rate alone is one for responses at full quality: their mean cost, once it is known well. A contract
-    /// with a bandwidth is one for pages of a size, and takes the linear models of its classes, once these are confident at
-    /// that size. Both are weighted by the classes' rates. While neither is known, the costs are as promised.
+    /// A contract for a rate alone is for responses at full quality, and takes their mean cost once that is known well. A
+    /// contract with a bandwidth is for pages of a certain size, and takes the linear models of its classes once these are
+    /// confident at that size. Both are weighted by the classes' rates. While neither is known, the costs are as promised.
     ///
-    /// Without a promise they follow from the mean cost of a response at full quality, however well it is known. As a, b >= 0,
-    /// the cost of other sizes differs by no larger part than the size does. For pages of about the contract's size the most
-    /// that this allows is taken as known. For others the least is taken, if the site has lighter levels: it is then degraded
-    /// as soon as it exceeds its bandwidth, and the lighter pages distinguish a from b. A site that could only be rejected
-    /// keeps the rate that was promised.
+    /// Without promised costs, they follow from the mean cost of a response at full quality, however well that is known. As a,
+    /// b >= 0, the cost of a page of another size differs by no larger factor than its size does. If pages of about the
+    /// contract's size were seen, the highest cost that this allows is taken as known. If pages of other sizes were seen and
+    /// the site has lighter levels, the least cost is taken: the site is then degraded as soon as it exceeds its bandwidth, and
+    /// the lighter pages distinguish a from b. A site that could only be rejected takes the mean cost as it is, and so keeps
+    /// the promised rate.
     pub(crate) fn assumed(
         &self,
         plant: &PlantView,
@@ -309,14 +309,14 @@ impl RequestCosts<'_> {
         let (mut a, mut b) = (WeightedMean::default(), WeightedMean::default());
         for class in own.clone() {
             if bandwidth.is_none() && self.learned.reported_line.is_none() {
-                // A line through all levels would take lighter pages of as many bytes for full ones.
+                // A line through all levels would not distinguish lighter pages from full pages of as many bytes.
                 let full = &self.learned.classes[class.class].by_level[class.top];
                 let known = (full.confidence() > SURE).then(|| self.at(class, class.top)).flatten();
                 a.add(weight(class), known);
                 b.add(weight(class), known.map(|_| 0.0));
                 continue;
             }
-            // The line of reports has seconds of the whole plant, a line of service times has those of one worker.
+            // The line of reports has seconds of the whole plant, a line of service times has seconds of one worker.
             let (line, servers) = match self.learned.reported_line {
                 Some(line) => (line, 1.0),
                 None => (&self.learned.classes[class.class].line, f64::from(self.learned.workers)),
@@ -369,7 +369,7 @@ impl LearnedCosts<'_> {
         if let Some(cost) = known(level) {
             return Some(cost);
         }
-        // From the nearest level that was seen, above first, by the cost ratios between.
+        // The cost follows from that of the nearest level that was seen, above first, by the cost ratios between them.
         let above = ((level + 1)..=class.top).find(|l| known(*l).is_some());
         if let Some(seen) = above {
             return known(seen).map(|cost| class.cost_ratio[level..seen].iter().product::<f64>() * cost);
@@ -411,7 +411,7 @@ impl WeightedMean {
     }
 }
 
-/// The line of promised costs, which are seconds of the whole plant, in seconds of one of this number of workers.
+/// The line of promised costs, converted from seconds of the whole plant to seconds of one of its `workers`.
 pub(crate) fn promised_line(promised: Option<Costs>, workers: u32) -> LinearModel {
     let workers = f64::from(workers);
     promised.map_or_else(LinearModel::default, |c| {
@@ -488,7 +488,7 @@ mod tests {
             promises::Costs { per_request_seconds: 0.5, per_byte_seconds: 0.0, per_rejection_seconds: 0.0 };
         own.sites[0].promised_costs = Some(Known { costs, full_bytes: 0.0 });
         let measured = model.costs(&learned).known(&own, &own.sites[0], |_| 10.0).expect("measured");
-        assert_eq!(measured, mean, "a hundred requests show what a rate alone costs");
+        assert_eq!(measured, mean, "a hundred requests show the cost of a mere rate");
         own.sites[0].guarantee = Some(promises::Guarantee::new(10.0, 10.0 * 1000.0));
         let promised = model.costs(&learned).known(&own, &own.sites[0], |_| 10.0).expect("promised");
         assert_eq!((promised.costs.per_request_seconds, promised.full_bytes), (0.5, mean.full_bytes));

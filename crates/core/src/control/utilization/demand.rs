@@ -2,9 +2,9 @@
 //!
 //! For each whole level l it has three parts: the work that the present request rates would bring if every client were served
 //! at l, `sum_j R_j C_j(min(l, M_j))`, where C_0 is the cost of a rejection; the work of the waiting requests if they are
-//! started at l; and, for a plant with a second resource (UC 7.2), the part of the link's bandwidth. Between whole levels
-//! all are linear in F, the fraction of clients at the higher one, so U(m) is piecewise linear and is solved for m by a
-//! walk over M segments. Each of two resources is linear by itself: U(m), the larger one, has a kink where they cross.
+//! started at l; and, for a plant with a second resource (UC 7.2), the part of the link's bandwidth. Between whole levels all
+//! three parts are linear in F, the fraction of clients at the higher level, so U(m) is piecewise linear and is solved for m by
+//! a walk over M segments. Each of two resources is linear by itself: U(m), the larger one, has a kink where they cross.
 
 use crate::promises::MAX_LEVELS;
 
@@ -33,14 +33,14 @@ pub(crate) struct LoadParts {
 }
 
 impl LoadParts {
-    /// Adds a part of another.
+    /// Adds `part` of another load.
     pub(crate) fn add(&mut self, part: f64, other: LoadParts) {
         self.arriving += part * other.arriving;
         self.link += part * other.link;
         self.waiting += part * other.waiting;
     }
 
-    /// What it takes of one resource, as if a plant had no other.
+    /// The load on one resource, as if the plant had no other.
     pub(crate) fn of(self, resource: Resource) -> LoadParts {
         match resource {
             Resource::Work => LoadParts { link: 0.0, ..self },
@@ -55,7 +55,7 @@ impl LoadParts {
     }
 }
 
-/// A comparison takes a third of the instructions of `f64::max`, which looks for NaN.
+/// The larger of both. A comparison takes a third of the instructions of `f64::max`, which looks for NaN.
 fn larger(work: f64, link: f64) -> f64 {
     if work > link { work } else { link }
 }
@@ -67,7 +67,8 @@ pub(crate) struct Demand {
     pub top: u8,
     /// The load if all requests are served at a level, by level.
     pub levels: [LoadParts; MAX_LEVELS + 1],
-    /// Whether what waits is still to be decided on, as in the listen queue of a server: then it may be rejected too.
+    /// Whether the waiting requests are still to be decided on, as in the listen queue of a server: then they may be rejected
+    /// too.
     pub is_undecided: bool,
 }
 
@@ -99,12 +100,12 @@ impl Demand {
         }
     }
 
-    /// What it takes of one resource, as if a plant had no other.
+    /// The demand for one resource, as if the plant had no other.
     pub(crate) fn of(&self, resource: Resource) -> Self {
         Demand { levels: self.levels.map(|load| load.of(resource)), ..*self }
     }
 
-    /// The demand if its clients are served at m at the most.
+    /// The demand of clients that are served at m at most.
     pub(crate) fn at_most(&self, m: f64) -> Self {
         let (mut held, top) = (self.clone(), usize::from(self.top));
         if m < f64::from(self.top) {
@@ -161,8 +162,8 @@ impl Demand {
         0.0
     }
 
-    /// The largest part of clients at the level `high`, the others being served at the one below, with which neither resource
-    /// takes more than `target`.
+    /// The largest part of clients that can be served at the level `high`, and the others one level below, so that neither
+    /// resource takes more than `target`.
     #[cold]
     #[inline(never)]
     fn fraction_of_two(&self, high: usize, target: f64, drain: f64) -> f64 {
@@ -187,7 +188,7 @@ impl Demand {
     }
 
     fn waiting(&self, level: usize) -> f64 {
-        // Where waiting requests were admitted, they count as started at the lowest level at level 0.
+        // Waiting requests that were admitted count at level 0 as started at the lowest level.
         let lowest = usize::from(self.top > 0 && !self.is_undecided);
         self.levels[level.max(lowest)].waiting
     }
@@ -197,7 +198,7 @@ impl Demand {
 mod tests {
     use super::*;
 
-    /// Three times the capacity; the light level costs 0.15 of the full one.
+    /// A demand of three times the capacity, of which the light level takes 0.15.
     fn overload() -> Demand {
         Demand::arriving(&[0.0, 0.45, 3.0])
     }
@@ -261,7 +262,7 @@ mod tests {
         assert!(m < overload().solve(0.85, 0.0) && m > 1.0);
     }
 
-    /// Light pages take the workers and full ones the link, which only the full ones of 13.9 % of the clients fill.
+    /// Light pages load the workers and full pages the link, which full pages for 13.9 % of the clients fill.
     #[test]
     fn between_two_levels_each_resource_is_interpolated_by_itself() {
         let mut demand = Demand::arriving(&[0.0, 0.6, 0.65]);
@@ -269,7 +270,7 @@ mod tests {
         let m = demand.solve(0.85, 0.0);
         assert!(close(m, 1.0 + (0.85 - 0.02) / 5.98), "{m}");
         assert!(close(demand.offered(m, 0.0), 0.85) && close(demand.offered(1.05, 0.0), 0.6025));
-        // Where both would be too much, the one that is full first rules.
+        // If both resources would be overloaded, the one that is full first limits m.
         demand.levels[2].arriving = 3.0;
         let m = demand.solve(0.85, 0.0);
         assert!(close(m, 1.0 + 0.25 / 2.4) && close(demand.offered(m, 0.0), 0.85), "{m}");

@@ -1,10 +1,11 @@
-//! A server behind a gateway that has its places there taken: what the server may count of its workers' time.
+//! A server behind a gateway whose places at that server are taken: how much of its workers' time the server may count.
 //!
 //! A request holds a place for S + h: its service S, and its way h to the server and back. The server counts S alone as busy
-//! time, so its U is the part of the gateway's places that is taken, times S / (S + h). The load line bounds the larger of the
-//! two: the counted one, of the workers, and the reported one, of the gateway's places. Where the second is larger, the set
-//! point of the workers is lowered to `U* counted / reported`, and service levels follow it; rejections keep U*. What even
-//! light pages for all would need beyond the places, the gateway rejects: a rejection by the server would take a place for h.
+//! time, so its U is the part of the gateway's places that is taken, times S / (S + h). The load line bounds the larger of two
+//! loads: the counted load of the workers, and the reported load of the gateway's places. If the second is larger, the set
+//! point of the workers is lowered to `U* counted / reported`, and service levels follow it; rejections keep U*. If even light
+//! pages for all clients need more than the places, the gateway rejects the excess: a rejection by the server would take a
+//! place for h.
 
 use super::sense::Sensed;
 use super::{PlantInput, UtilizationLoop};
@@ -12,18 +13,20 @@ use crate::telemetry::measurement::Measurement;
 use crate::telemetry::status::{HeardPlaces, PlacesStatus};
 use crate::time::Duration;
 
-/// What the server counts and what a gateway reports, as they are of late.
+/// The load that the server counts and the load that a gateway reports, as means over recent periods.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct CountedPart {
     counted: f64,
     reported: f64,
 }
 
-/// What a period moves them by. The gateway's period is not this one, so that what it reports is of one before.
+/// The weight of a new period in these means. The gateway's periods are not the server's, so its report is about an earlier
+/// period.
 const GAIN: f64 = 0.2;
-/// The least part. If less is counted, requests hold places for something that no level changes, as streams do.
+/// The least part to which a set point is lowered. If less is counted, requests hold places for something that no level
+/// changes, as streams do, and the set point stays.
 const LEAST: f64 = 0.3;
-/// Periods after which what was reported does not count any more.
+/// Periods after which a report does not count any more.
 const FORGOTTEN: u32 = 10;
 
 /// The set point of levels and that of rejections.
@@ -47,8 +50,8 @@ impl CountedPart {
         SetPoints { of_levels: set_point * part, of_rejections: set_point }
     }
 
-    /// The part of the line that the server may count in the next period. `reported` is what was reported last, and how long
-    /// ago.
+    /// The part of the line that the server may count in the next period. `reported` is the load that was reported last, and
+    /// how long ago.
     fn step(
         &mut self,
         reported: Option<(f64, Duration)>,
@@ -72,7 +75,8 @@ impl CountedPart {
         if part >= LEAST { part.min(1.0) } else { 1.0 }
     }
 
-    /// What was reported last, and how long ago, with what follows from it; `None` if it does not count any more.
+    /// The load that was reported last, and how long ago, with the reduction that follows; `None` if the report does not count
+    /// any more.
     fn status(&self, reported: Option<(f64, Duration)>, period: Duration) -> Option<PlacesStatus> {
         let (taken, age) = reported?;
         let heard = HeardPlaces { age, set_point_reduction: 1.0 - self.part() };
@@ -81,7 +85,8 @@ impl CountedPart {
 }
 
 impl UtilizationLoop {
-    /// What a gateway before this server reports of its places: `reported` is what was reported last, and how long ago.
+    /// The status of the places of a gateway before this server. `reported` is the load that was reported last, and how long
+    /// ago.
     pub(crate) fn places_heard(
         &self,
         reported: Option<(f64, Duration)>,
@@ -96,7 +101,7 @@ mod tests {
     use super::super::view::by_hand::measured;
     use super::*;
 
-    /// The parts after so many periods in which this was reported and counted.
+    /// The part after `periods` periods with this report and this counted utilization.
     fn parts(own: &mut CountedPart, periods: usize, reported: Option<(f64, u64)>, utilization: f64) -> f64 {
         let reported = reported.map(|(load, seconds)| (load, Duration::from_secs(seconds)));
         let sensed = Sensed { utilization, ..Sensed::default() };
@@ -113,7 +118,7 @@ mod tests {
         assert!((0.66..0.67).contains(&next), "the gateway turns away half: {next}");
         assert!((parts(&mut own, 40, Some((1.75, 0)), 0.7) - 0.4).abs() < 1e-3);
         assert!((parts(&mut own, 3, Some((1.75, 5)), 0.1) - 0.4).abs() < 1e-3, "nothing new is reported");
-        assert_eq!(parts(&mut own, 1, Some((1.75, 11)), 0.1), 1.0, "and then it is forgotten");
+        assert_eq!(parts(&mut own, 1, Some((1.75, 11)), 0.1), 1.0, "the old report is forgotten");
         assert_eq!(parts(&mut own, 9, Some((0.6, 0)), 0.7), 1.0, "there are more places than workers");
         assert_eq!(parts(&mut own, 60, Some((0.9, 0)), 0.2), 1.0, "places are held for something else");
         assert_eq!(parts(&mut CountedPart::default(), 2, Some((0.0, 0)), 0.0), 1.0);
@@ -130,6 +135,6 @@ mod tests {
         let heard = reported.heard.expect("this is the server");
         assert_eq!((reported.taken, heard.age), (0.875, Duration::from_secs(3)));
         assert!((heard.set_point_reduction - 0.2).abs() < 1e-9, "{heard:?}");
-        assert_eq!(of(&own, 11), None, "it is forgotten");
+        assert_eq!(of(&own, 11), None, "the report is forgotten");
     }
 }

@@ -1,4 +1,4 @@
-//! What the loop of a plant goes on from after a restart: its service levels and the correction of its law.
+//! The state from which the loop of a plant goes on after a restart: its service levels and the correction of its law.
 
 use super::UtilizationLoop;
 use crate::actuator::levels_by_plant::LevelsByPlant;
@@ -19,11 +19,11 @@ pub(crate) struct ClassLoopState {
     pub(crate) class: usize,
     /// The number of its plant.
     pub(crate) plant: usize,
-    /// m of its group, or of the plant where nothing is shared.
+    /// m of the class's group, or of the plant if it is not shared.
     pub(crate) allocated: f64,
-    /// ln of the part of the requests behind a fraction of the clients.
+    /// ln of the ratio of the part of the requests at the higher level to the fraction of the clients there.
     pub(crate) calibration: f64,
-    /// m as set.
+    /// m as it was set for requests.
     pub(crate) set: f64,
 }
 
@@ -37,7 +37,7 @@ impl UtilizationLoop {
         self.contracts.known(&self.view, &self.demand)
     }
 
-    /// Goes on from plans; refuses numbers that cannot be.
+    /// Goes on from these plans unless one of their numbers is impossible; returns whether it does.
     pub(crate) fn restore_contracts(&mut self, known: &[KnownContract]) -> bool {
         let possible = known.iter().all(KnownContract::is_possible);
         if possible {
@@ -61,7 +61,7 @@ impl UtilizationLoop {
         owned.map(state).collect()
     }
 
-    /// Goes on from a bias, and from the service levels where they still hold.
+    /// Goes on from a bias, and from the service levels if they still hold.
     pub(crate) fn restore(&mut self, state: LoopState, classes: Option<&[ClassLoopState]>) {
         self.law.restore(state.bias);
         self.status.bias = state.bias;

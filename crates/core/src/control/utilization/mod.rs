@@ -14,8 +14,8 @@
 //! [`allocation`](crate::control::allocation) -> `client_fractions` -> `retry_after_forecast` ->
 //! `status` -> `output`. No stage reads the status that the step produces.
 //!
-//! What was learned of the classes' costs, which plants have in common, is an input that no stage changes: the engine calls
-//! [`UtilizationLoop::learn_steps`] before, and lowers what the output doubts after it.
+//! The learned costs of the classes, which plants have in common, are an input that no stage changes: the engine calls
+//! [`UtilizationLoop::learn_steps`] before a step, and lowers the doubted costs of its output after the step.
 
 mod client_fractions;
 pub(crate) mod costs;
@@ -57,8 +57,8 @@ use sense::Sensed;
 use served::ServedLoad;
 use view::{ClassView, PlantView};
 
-/// While requests are rejected, a request without a promise waits at most this long, or for one service or for what waits on a
-/// healthy day if that is longer.
+/// While requests are rejected, a request without a promise waits at most this long, or for one service or behind the queue of
+/// a healthy day if that is longer.
 const LONGEST_UNPROMISED_WAIT: Duration = Duration::from_millis(500);
 
 /// The loop of one plant.
@@ -69,10 +69,10 @@ pub(crate) struct UtilizationLoop {
     /// U* of the last period, reduced for delays that are missed.
     set_point: f64,
     sensed: Sensed,
-    /// What the server may count where a gateway has its places taken.
+    /// The part of U* that the server may count while a gateway's places are taken.
     places: CountedPart,
     costs: CostModel,
-    /// What part of c is time of the workers.
+    /// The part of c that is time of the workers.
     worker_time: WorkerTime,
     demand: PlantDemand,
     served: ServedLoad,
@@ -89,23 +89,23 @@ pub(crate) struct UtilizationLoop {
 /// What the loop observes in one period.
 pub(crate) struct PlantInput<'a> {
     pub(crate) measured: Measurement<'a>,
-    /// By class number: what was learned of the costs, here and at other plants.
+    /// By class number: the costs learned here and at other plants.
     pub(crate) costs: &'a [ClassCosts],
     /// c: seconds of the gateway's own machine, of all its processors, per rejection.
     pub(crate) rejection_cost: f64,
     /// The utilization of these processors, if it was read.
     pub(crate) processors: Option<f64>,
-    /// What its processes report of the server's listen queue.
+    /// The reports of the server's processes on its listen queue.
     pub(crate) unseen_queue: SeenQueue,
     /// The longest time that a request may wait in the queue.
     pub(crate) max_wait: Duration,
     /// Whether the number of workers was promised, or has been found.
     pub(crate) capacity_known: bool,
-    /// How many workers there may be, as a multiple of their number: more than 1 where it is found and not yet sure.
+    /// As in [`Observation`].
     pub(crate) possible_workers: f64,
-    /// By what part the set point is reduced, because promised delays are missed.
+    /// The part by which the set point is reduced because promised delays are missed.
     pub(crate) set_point_reduction: f64,
-    /// What part of its places a gateway before this server has reported to be taken, and how long ago.
+    /// The part of its places that a gateway before this server last reported as taken, and how long ago.
     pub(crate) reported_load: Option<(f64, Duration)>,
     /// Whether the queue itself rejects requests that would be late.
     pub(crate) sheds: bool,
@@ -113,12 +113,12 @@ pub(crate) struct PlantInput<'a> {
     pub(crate) best_effort_waits: bool,
 }
 
-/// What the processes of a server report of its listen queue.
+/// The reports of a server's processes on its listen queue.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SeenQueue {
-    /// It was never empty in the period.
+    /// Whether the queue was never empty in the period.
     pub(crate) is_never_empty: bool,
-    /// They reported how many requests wait, so that arrivals are counted as they come.
+    /// Whether the processes reported how many requests wait, so that arrivals are counted as they come.
     pub(crate) is_reported: bool,
 }
 
@@ -175,14 +175,15 @@ impl Loop for UtilizationLoop {
 
         status::write(&mut self.status, plant, &sensed, allocation);
         self.status.utilization_model = served.linear;
-        // A backlog waits for the workers; the link has none that is seen.
+        // A backlog waits for the workers; a backlog of the link is not seen.
         self.status.utilization_offered = served.total.max(served.work + demand.whole.backlog(before));
         self.status.bias = if known { self.law.bias() } else { 0.0 };
         self.status.come_again = (returns.soonest, returns.latest);
         status::write_sites(&mut self.sites, served, demand);
         let rejects = allocation.rejects || allocation.did_reject;
         let healthy_wait = observation::healthy_wait(plant, &input, &self.sensed);
-        // Where the order of arrival is kept, nothing else keeps waits short while the capacity is not known.
+        // If a class has a ratio, requests start in the order of arrival, and only this bound keeps waits short while the
+        // capacity is not known.
         let bounds_waits = if plant.has_ratio() { allocation.lasts() } else { allocation.lasts() && known };
         PlantOutput {
             doubted,
@@ -203,7 +204,7 @@ impl Loop for UtilizationLoop {
 }
 
 impl UtilizationLoop {
-    /// The stage before a step: what the period's requests show of all classes together, in what was learned of each.
+    /// The stage before a step: updates the learned costs of each class by the period's requests of all classes together.
     pub(crate) fn learn_steps(&mut self, measured: &Measurement<'_>, learned: &mut [ClassCosts]) {
         self.costs.learn_steps(&self.view, measured, learned);
     }
@@ -213,7 +214,7 @@ impl UtilizationLoop {
         self.allocation.is_at_top(&self.view)
     }
 
-    /// Begins idle periods, in which no request comes and none is there: what was sensed becomes zero.
+    /// Begins idle periods, in which no request arrives and none is in the system: the sensed values become zero.
     pub(crate) fn begin_idle(&mut self) {
         self.sensed = Sensed::default();
         status::write(&mut self.status, &self.view, &self.sensed, &self.allocation);
@@ -223,7 +224,7 @@ impl UtilizationLoop {
         }
     }
 
-    /// Ends the idle periods; there were so many.
+    /// Ends the idle periods; `periods` is their number.
     pub(crate) fn end_idle(&mut self, periods: u32) {
         self.law.idle(periods, self.set_point);
         self.allocation.idle();
@@ -231,31 +232,31 @@ impl UtilizationLoop {
         self.returning = ReturningClients::default();
     }
 
-    /// Mean service time of the last period, or for how long a busy plant has released nothing.
+    /// Mean service time of the last period, or the time for which a busy plant has released no request if that is longer.
     pub(crate) fn service_time(&self) -> Duration {
         self.sensed.service_time.max(Duration::from_secs_f64(self.sensed.silent_seconds))
     }
 
-    /// For how long a busy plant has released nothing (s).
+    /// For how long a busy plant has released no request (s).
     pub(crate) fn silent_seconds(&self) -> f64 {
         self.sensed.silent_seconds
     }
 
-    /// The load of a gateway's places at a server that decides itself, as a part of what they may fill; the gateway sends
-    /// it to that server. It is the part of the places that was taken in the last period. While this loop rejects requests,
-    /// it is the part that all of them would take, if that is more.
+    /// The load of a gateway's places at a server that decides itself, as a part of what they may fill; the gateway sends it to
+    /// that server. It is the part of the places that was taken in the last period. While this loop rejects requests, it is the
+    /// part that all arriving requests would take, if that is more.
     pub(crate) fn place_load(&self) -> f64 {
         let asked = if self.allocation.rejects { self.demand.whole.offered(1.0, 0.0) } else { 0.0 };
         self.sensed.utilization.max(asked) / self.set_point
     }
 
-    /// Such a share of the plant is there from now on.
+    /// Sets the share of the plant that is available from now on.
     pub(crate) fn set_available(&mut self, share: f64) {
         self.costs.set_available(share);
     }
 
-    /// Forgets the costs of the requests, because the plant has another number of workers than they were measured with.
-    /// Passes each class and level.
+    /// Forgets the costs of the requests, because the plant has another number of workers than they were measured with. Passes
+    /// each class and level to `forget`.
     pub(crate) fn forget_costs(&mut self, mut forget: impl FnMut(usize, usize)) {
         for class in &self.view.classes {
             class.levels_here().for_each(|level| forget(class.class, level));
@@ -277,7 +278,7 @@ impl PlantView {
         }
     }
 
-    /// The sum of this over the requests that were turned away, per second.
+    /// The sum of `each` over the requests that were turned away, per second.
     fn of_rejected(&self, measured: &Measurement<'_>, each: impl Fn(usize, &ClassView) -> f64) -> f64 {
         let own = self.classes.iter().enumerate().filter(|(_, class)| class.base == 0);
         let active = own.filter(|(_, class)| measured.classes[class.class].active);
@@ -288,7 +289,8 @@ impl PlantView {
     }
 }
 
-/// What of c is the plant's own, where both share a machine: the part that is time of the workers, which is learned here.
+/// The part of c that is time of the plant's workers, which is learned here; 0 unless the gateway and the plant share a
+/// machine.
 fn rejection_cost(plant: &PlantView, input: &PlantInput<'_>, worker_time: &mut WorkerTime) -> f64 {
     let measured = &input.measured;
     if plant.promised.same_host && plant.promised.sense == Sense::Gap {
@@ -319,7 +321,7 @@ mod tests {
             let mut model = CostModel::new(&own);
             own.turned_away(&period, &model.learn(&own, &period, &learned))
         };
-        // 40 of 1 ms of the plant, 40 of 2 ms, and all of 1,000 bytes.
+        // 40 requests of 1 ms of the plant and 40 of 2 ms, all of 1,000 bytes.
         let found = [None, Some(1e6), Some(5e4)].map(&mut turned_away);
         for (found, wanted) in found.iter().zip([0.12, 0.12, 1.6]) {
             assert!((found - wanted).abs() < 1e-12, "{found} for {wanted}");

@@ -1,4 +1,4 @@
-//! What a law receives of a period, out of the stages before it.
+//! The observation of a period that a law receives, made from the stages before it.
 
 use super::PlantInput;
 use super::costs::RequestCosts;
@@ -15,23 +15,23 @@ use crate::time::Duration;
 /// The backlog, in periods of work, that the law disregards where the queue itself rejects requests that would be late.
 const DISREGARDED_BACKLOG: f64 = 0.25;
 
-/// The set point there while lighter levels are left. At 1 the queue grows and falls by chance alone, and late requests would
-/// be rejected where lighter pages for more clients would fit.
+/// The set point of such a plant while lighter pages for more clients fit. At 1 the queue would grow and fall by chance alone,
+/// and late requests would be rejected although lighter pages fit.
 const DEGRADES_AT: f64 = 0.95;
 
-/// The part of the longest wait for which requests may wait behind what a pause has left.
+/// The part of the longest wait for which requests may wait behind the backlog of a pause.
 const TOLERATED_WAIT: f64 = 0.5;
 
-/// The least part of its workers' time that a server counts where its listen queue is never empty because of what it serves.
-/// If it counts less, its processes wait for heads or keep idle connections, and lighter pages free none of them.
+/// The least part of its workers' time that a server counts if services keep its listen queue from being empty. If it counts
+/// less, its processes wait for heads or keep idle connections, and lighter pages free none of them.
 const LEAST_COUNTED: f64 = 0.3;
 
-/// What stepped in a period.
+/// The steps of rates and costs in a period.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Steps {
-    /// No rate and no cost did.
+    /// Whether no rate and no cost stepped.
     is_steady: bool,
-    /// A rate or a cost rose, and no second sample has confirmed it.
+    /// Whether a rate or a cost rose and no second sample has confirmed that.
     unconfirmed: bool,
 }
 
@@ -63,20 +63,20 @@ pub(super) struct StagesBefore<'a> {
     pub(super) steps: Steps,
     pub(super) costs: &'a RequestCosts<'a>,
     pub(super) demand: &'a Demand,
-    /// R times the cost at the levels given.
+    /// As in [`Observation`].
     pub(super) served: f64,
     /// Whether costs were forgotten in this period.
     pub(super) costs_begin: bool,
 }
 
-/// How many requests wait now and then on a healthy day, however long they take.
+/// How many requests wait now and then without an overload, however long they take.
 const HEALTHY_QUEUE: f64 = 8.0;
 
-/// How many wait by chance alone: at 0.8 of the capacity, one in two hundred finds as many.
+/// How many requests wait by chance alone: at 0.8 of the capacity, one request in two hundred finds as many.
 const CHANCE_QUEUE: f64 = 24.0;
 
-/// How long the queue of a healthy day makes a request wait; nothing where a class was promised a time, since others that wait
-/// long take the workers from it.
+/// How long a request waits in the queue of a healthy day; zero if a class was promised a time, since other requests that wait
+/// long would take the workers from it.
 pub(super) fn healthy_wait(plant: &PlantView, input: &PlantInput<'_>, sensed: &Sensed) -> Duration {
     if plant.promised.set_point >= 1.0 {
         return Duration::ZERO;
@@ -84,13 +84,14 @@ pub(super) fn healthy_wait(plant: &PlantView, input: &PlantInput<'_>, sensed: &S
     Duration::from_secs_f64(HEALTHY_QUEUE * worker_share(input, sensed)).min(input.max_wait)
 }
 
-/// What a request takes of the whole plant (s).
+/// The time of the whole plant that a request takes (s).
 fn worker_share(input: &PlantInput<'_>, sensed: &Sensed) -> f64 {
     sensed.worker_seconds / f64::from(input.measured.workers.max(1))
 }
 
-/// For how many periods requests may wait while the plant carries what comes. Where times are promised, a few requests make
-/// chance; it is nothing where promised delays are missed, or the queue itself rejects requests that would be late.
+/// For how many periods requests may wait while the plant carries the arriving load. If times are promised, they may wait
+/// behind a few requests, as chance makes them; not at all if promised delays are missed or the queue itself rejects requests
+/// that would be late.
 fn tolerated_backlog(plant: &PlantView, input: &PlantInput<'_>, sensed: &Sensed) -> f64 {
     let period = input.measured.nominal_seconds;
     let most = TOLERATED_WAIT * input.max_wait.as_secs_f64() / period;
@@ -107,7 +108,7 @@ fn services_in_server(measured: &Measurement<'_>) -> f64 {
     f64::from(measured.in_service.saturating_sub(workers)) / f64::from(workers)
 }
 
-/// As in [`Observation`]: the arriving load at the lowest level, as far as it is of connections that were counted.
+/// As in [`Observation`]: the arriving load at the lowest level, without requests on connections that were counted before.
 fn at_once(plant: &PlantView, measured: &Measurement<'_>, demand: &Demand) -> f64 {
     let (arriving, repeated) = (demand.offered(1.0, 0.0), measured.counted.repeated);
     if repeated == 0 {
@@ -135,7 +136,7 @@ impl<'a> Observation<'a> {
         let tolerated_backlog = tolerated_backlog(plant, input, sensed);
         let degrades =
             fills && stages.demand.top > 1 && stages.demand.offered(1.0, 0.0) < set_points.of_levels;
-        // Below the line nothing is rejected, whatever chance may make of the load.
+        // Below the line no request is rejected, so the chance error of the load does not matter.
         let is_crowded = stages.demand.offered(1.0, 0.0) > set_points.of_rejections;
         Observation {
             set_point: if degrades { DEGRADES_AT } else { set_points.of_levels },

@@ -1,6 +1,6 @@
-//! The offered load of one plant: R times the cost at each level, unclipped, and the work that waits.
+//! The offered load of one plant: R times the cost at each level, not clipped at 1, and the work of waiting requests.
 //!
-//! The load is a function of one m for the whole plant, and where the plant is shared also of one m for each group of classes.
+//! The load is a function of one m for the whole plant, and if the plant is shared, also of one m for each group of classes.
 
 use super::costs::{AssumedCosts, RequestCosts};
 use super::demand::{Demand, LoadParts, Resource};
@@ -22,12 +22,13 @@ pub(crate) struct PlantDemand {
     pub(crate) fixed: Vec<LoadParts>,
     /// By site: U* of the contract by the costs known now; `None` while nothing determines it.
     pub(crate) promised: Vec<Option<f64>>,
-    /// By site: U* of the contract, by assumed costs too, or the last value while no cost is known; 0 without a contract.
+    /// By site: U* of the contract, also by assumed costs, or its last value while no cost is known; 0 without a contract.
     pub(crate) claimed: Vec<f64>,
-    /// By site: what is claimed of each resource, where the plant has two.
+    /// By site: the contract's claim of each resource, if the plant has two.
     claimed_by_resource: Vec<LoadParts>,
     /// Whether groups, fixed loads or contracts differ in the resource that they use more, so that each resource is shared out
-    /// by itself. Otherwise one resource is full first whatever is served, and all count with what they take of that one.
+    /// by itself. Otherwise one resource is full first whatever is served, and all loads count with their part of that
+    /// resource.
     pub(crate) is_divided: bool,
 }
 
@@ -105,8 +106,8 @@ impl PlantDemand {
         self.fixed[index].offered(0.0) + self.groups[site.groups.clone()].iter().map(lowest).sum::<f64>()
     }
 
-    /// The levels at which a site that does not share the excess takes no more of either resource than it claims: passes each
-    /// group and its m.
+    /// Passes each group of a site that does not share the excess, with the m at which the site takes no more of either
+    /// resource than it claims.
     #[cold]
     #[inline(never)]
     fn levels_by_resource(&self, site: &SiteView, index: usize, mut set: impl FnMut(usize, f64)) {
@@ -118,7 +119,7 @@ impl PlantDemand {
         levels_within([&work, &link], Resource::BOTH.map(left), 0.0, |group, m| set(first + group, m));
     }
 
-    /// What a site's contract claims of each resource.
+    /// Sets the claim of a site's contract on each resource.
     #[cold]
     #[inline(never)]
     fn claim_by_resource(&mut self, plant: &PlantView, index: usize, assumed: &AssumedCosts) {
@@ -135,7 +136,7 @@ impl PlantDemand {
         self.claimed_by_resource[index] = LoadParts { arriving, link, waiting: 0.0 };
     }
 
-    /// Whether some load takes more of the workers, and another one more of the link.
+    /// Whether some load takes more of the workers and another more of the link.
     #[cold]
     #[inline(never)]
     fn differs(&self) -> bool {
@@ -145,18 +146,18 @@ impl PlantDemand {
         !all_work && !loads.all(|load| load.arriving + load.waiting <= load.link)
     }
 
-    /// What a site's contract claims, and what of the workers and of the link at a plant with both.
+    /// The claim of a site's contract, and its claims of the workers and of the link; these are 0 at a plant without a link.
     pub(crate) fn claims(&self, index: usize) -> [f64; 3] {
         let both = self.claimed_by_resource.get(index).copied().unwrap_or_default();
         [self.claimed[index], both.arriving, both.link]
     }
 
-    /// Whether contracts, and so all else of a demand that is not divided, take more of the link than of the workers.
+    /// Whether contracts take more of the link than of the workers. If the demand is not divided, all other loads then do too.
     pub(crate) fn is_of_link(&self) -> bool {
         self.claimed_by_resource.iter().any(|claimed| claimed.link > claimed.arriving)
     }
 
-    /// The demand of one resource, as if the plant had no other: of groups, what is fixed, and what is claimed.
+    /// The demand for one resource, as if the plant had no other: the groups' demands, the fixed loads and the claims.
     pub(crate) fn of(&self, resource: Resource) -> Self {
         let claimed = self.claimed_by_resource.iter().map(|claimed| claimed.of(resource).arriving);
         PlantDemand {
@@ -217,7 +218,8 @@ impl PlantDemand {
         self.hold(plant, (index, work.max(link)), known);
     }
 
-    /// Holds a site to a claim: the requests inside its contract are taken out of it, so that its m decides on them too.
+    /// Holds a site to a claim: the load of the requests inside its contract moves from the fixed load to the groups, so that
+    /// the site's m decides on them too.
     pub(crate) fn hold(
         &mut self,
         plant: &PlantView,
@@ -274,15 +276,15 @@ fn lowest(group: &Demand) -> f64 {
     group.offered(if group.top > 1 { 1.0 } else { 0.0 }, 0.0)
 }
 
-/// The loads of a group that show what it takes of the link. Where it takes some, rejections do not, nor does a level of which
-/// no response was seen.
+/// The levels of a group that show its load on the link. If some level loads the link, a level without a load on it shows
+/// nothing: it is that of rejections, or no response of it was seen.
 fn sized_levels(group: &Demand) -> impl Iterator<Item = &LoadParts> + Clone {
     let levels = &group.levels[..=usize::from(group.top)];
     let has_size = levels.iter().any(|load| load.link > 0.0);
     levels.iter().filter(move |load| load.link > 0.0 || !has_size)
 }
 
-/// The share of a class's requests that was inside its site's contract.
+/// The share of a class's requests that was inside the contract of the class's site.
 fn share_inside(class: &ClassView, measured: &Measurement<'_>) -> f64 {
     let counts = class.depth == 0 && !class.exempt;
     if counts { measured.classes[class.class].window.guaranteed_share() } else { 0.0 }
@@ -312,7 +314,7 @@ fn load(
         let bytes = if level > class.base { costs.bytes(class, level) } else { 0.0 };
         (rate * costs.priced(index, level), rate * bytes)
     };
-    // Exempt requests wait for their own share of the places: others need not make room for them.
+    // Exempt requests wait for their own share of the places: other requests need not make room for them.
     let waiting = match measured.waiting[class.class] {
         _ if class.exempt => 0.0,
         0 => 0.0,
@@ -325,7 +327,7 @@ fn load(
     LoadParts { arriving, link, waiting }
 }
 
-/// Work and bytes per second of exempt requests, which no loop moves: as much as started here.
+/// Work and bytes per second of the exempt requests that started here, whose level no loop moves.
 fn sent_here(
     class: &ClassView,
     index: usize,
@@ -435,7 +437,8 @@ mod tests {
     fn sites_that_differ_in_the_resource_that_they_use_more_are_divided() {
         let mut own = plant(alloc::vec![class(0, 1), class(1, 1)]);
         own.promised.bandwidth_bytes_per_second = Some(1e5);
-        // Pages of 1,000 bytes: 0.3 of the link and 0.15 of the plant; 0.1 of the link and 0.5 of the plant.
+        // With pages of 1,000 bytes, the first site takes 0.3 of the link and 0.15 of the workers, the second 0.1 of the link
+        // and 0.5 of the workers.
         let classes = [arrivals(30.0, 1), arrivals(10.0, 1)];
         let learned = [learned(&[0.02]), learned(&[0.2])];
         let model = &mut CostModel::new(&own);
@@ -443,14 +446,14 @@ mod tests {
         assert!(found.is_divided, "{found:?}");
         let [work, link] = Resource::BOTH.map(|resource| found.of(resource).groups[1].offered(1.0, 0.0));
         assert!(close(work, 0.5) && close(link, 0.1), "{found:?}");
-        // One that is held to its contract counts with no more than that of either resource.
+        // A site that is held to its contract counts with at most the contract's load on either resource.
         own.sites[1].guarantee =
             Some(Guarantee { bandwidth_bytes_per_second: None, ..Guarantee::new(5.0, 1.0) });
         own.sites[1].shares_excess = false;
         let found = demand(&own, model, &classes, [0; 2], &learned);
         let all = found.whole.levels[1];
         assert!(close(all.arriving, 0.15 + 0.25) && close(all.link, 0.3 + 0.05), "{found:?}");
-        // Without a link nothing is.
+        // Without a link no demand is divided.
         own.promised.bandwidth_bytes_per_second = None;
         assert!(!demand(&own, model, &classes, [0; 2], &learned).is_divided);
     }
@@ -458,9 +461,9 @@ mod tests {
     #[test]
     fn while_its_costs_are_not_known_a_site_is_degraded_rather_than_rejected() {
         let mut own = plant(alloc::vec![class(0, 2), class(1, 2)]);
-        // The contract is for pages of half the size that was seen: its cost is between 0.5 and 1 of theirs.
+        // The contract is for pages of half the size that was seen: such a page costs between 0.5 and 1 of a seen page.
         own.sites[0].guarantee = Some(Guarantee::new(100.0, 5e4));
-        // 60/s, of which 50/s are inside it: by the least cost, 2.5 ms, it is used up by those.
+        // 60/s arrive, of which 50/s are inside the contract: at the least cost, 2.5 ms, these use up the claim.
         let mut classes = [arrivals(60.0, 2), arrivals(20.0, 2)];
         classes[0].window.decided[2] = 10;
         let learned = [learned(&[0.0, 0.02]), learned(&[0.0, 0.02])];
@@ -469,7 +472,7 @@ mod tests {
         let light = found.groups[0].levels[1].arriving;
         assert!(close(found.fixed[0].arriving, 0.25) && light > 0.0 && found.promised[0].is_none());
         assert!(close(found.claimed[0], 0.25 + light), "{found:?}");
-        // It is no more than pages of that size may cost.
+        // The claim is no more than pages of that size may cost.
         classes[0] = arrivals(2000.0, 2);
         let found = demand(&own, &mut model, &classes, [0; 2], &learned);
         assert!(close(found.claimed[0], 0.5), "{found:?}");

@@ -10,7 +10,7 @@ use crate::control::cost::class::ClassCosts;
 use crate::time::Duration;
 use alloc::vec::Vec;
 
-/// The cost of a request to which a dearer one is cut in the search for workers, in mean service times.
+/// The largest cost of a request in the search for workers, in mean service times; a dearer request counts with this cost.
 const DEAREST_USUAL: f64 = 4.0;
 
 /// The cost of a class at a level.
@@ -23,7 +23,7 @@ pub(crate) struct DoubtedCost {
 
 /// What a step gives out.
 pub(crate) struct PlantOutput<'a> {
-    /// What must be too high of the learned costs, and is to be lowered by [`CostEstimate::doubt`]; most periods doubt none.
+    /// The learned costs that must be too high and are to be lowered by [`CostEstimate::doubt`]; empty in most periods.
     ///
     /// [`CostEstimate::doubt`]: crate::model::CostEstimate::doubt
     pub(crate) doubted: Vec<DoubtedCost>,
@@ -33,10 +33,11 @@ pub(crate) struct PlantOutput<'a> {
     pub(crate) returns: ReturnTimes,
     /// The classes whose requests are rejected for the load, if any are, or were in the period before.
     pub(crate) rejected: Option<RejectedClasses<'a>>,
-    /// How long such requests wait at most if they have no promise. A first period may be a burst that the queue takes up.
+    /// The longest wait of such requests without a promise; `None` in the first period of rejections, which may be a burst that
+    /// the queue takes up.
     pub(crate) longest_wait: Option<Duration>,
     pub(crate) usual_costs: UsualCosts<'a>,
-    /// The contracts, if it changed which sites are held to their parts of the plant.
+    /// The contracts, if the set of sites that are held to their parts of the plant has changed.
     pub(crate) contracts: Option<HeldContracts<'a>>,
 }
 
@@ -60,20 +61,20 @@ pub(crate) struct RejectedClasses<'a> {
 }
 
 impl RejectedClasses<'_> {
-    /// The classes' numbers. They would be rejected if the capacity was known, where it is not: then more waits than can be
-    /// served in time, too.
+    /// The numbers of the classes. While the capacity is not known, they are those whose requests would be rejected if it was:
+    /// more requests wait than can be served in time then too.
     pub(crate) fn numbers(&self) -> impl Iterator<Item = usize> {
         let own = self.view.classes.iter().filter(|class| !class.exempt && class.base == 0);
         own.filter(|class| self.allocation.wanted(self.view, class) < 1.0).map(|class| class.class)
     }
 
-    /// Whether a ratio of some class needs the order of arrival.
+    /// Whether some class has a ratio, which needs the order of arrival.
     pub(crate) fn keep_order(&self) -> bool {
         self.view.has_ratio()
     }
 }
 
-/// What requests usually cost, for the search for workers.
+/// The usual costs of requests, for the search for workers.
 pub(crate) struct UsualCosts<'a> {
     pub(super) view: &'a PlantView,
     pub(super) costs: &'a CostModel,
@@ -82,9 +83,8 @@ pub(crate) struct UsualCosts<'a> {
 }
 
 impl UsualCosts<'_> {
-    /// Passes the usual cost of a request of each class and level, as a part of the mean service time; nothing while no
-    /// service time is known. A class whose cost is not known counts at the mean. A rare request that costs a multiple of
-    /// the mean counts at that multiple.
+    /// Passes the usual cost of a request of each class and level, as a part of the mean service time; nothing while no service
+    /// time is known. A class whose cost is not known counts at the mean. A cost above [`DEAREST_USUAL`] counts as that.
     pub(crate) fn each(&self, learned: &[ClassCosts], mut pass: impl FnMut(usize, usize, f64)) {
         let mean = self.service_time.as_secs_f64();
         if mean <= 0.0 {

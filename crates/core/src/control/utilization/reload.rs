@@ -1,4 +1,4 @@
-//! A loop for a plant, and how it goes on when the promises change.
+//! The start of a plant's loop, and how the loop goes on when the promises change.
 
 use super::UtilizationLoop;
 use super::client_fractions::ClientFractions;
@@ -18,7 +18,7 @@ use crate::promises::registry::Registry;
 use crate::telemetry::status::{PlantStatus, SiteStatus};
 use alloc::vec::Vec;
 
-/// What the loop of a plant needs of new promises.
+/// The part of new promises that the loop of a plant needs.
 pub(crate) struct PlantReload<'a> {
     /// The promises until now.
     pub(crate) was: &'a Promises,
@@ -88,12 +88,12 @@ impl UtilizationLoop {
     /// The present allocation among the classes and levels of another view.
     fn moved(&self, view: &PlantView, m: impl Fn(usize, f64) -> f64) -> Allocation {
         let (present, old_top, new_top) = (self.allocation.level, self.view.top, view.top);
-        // Among the classes that the loop moved, one with the most levels has its m unclamped.
+        // A class with the most levels has the m of the plant unclamped.
         let stays = |before: &&ClassView| {
             before.top as f64 == old_top && view.classes.iter().any(|class| class.class == before.class)
         };
         let mut moved = Allocation::top(view);
-        // This is kept, so that the next period publishes to the queue that no class is rejected any more.
+        // This flag is kept, so that the next period publishes to the queue that no class is rejected any more.
         moved.rejects = self.allocation.rejects;
         moved.level = match self.view.classes.iter().find(stays) {
             _ if present >= old_top => new_top,

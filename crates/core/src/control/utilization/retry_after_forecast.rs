@@ -8,18 +8,18 @@
 //! room = 0.8 max(U* - (X - what comes again), U* / 5),    V' = turned away - what comes again
 //! ```
 //!
-//! X is the arriving load at the lowest level, and T the period: what is turned away until the next step gets the same times.
-//! The times that are sent with rejections are spread evenly from the soonest to the latest, so the part T / (the latest that
-//! was sent) of V comes again in a period. The soonest is when what waits inside has been served. An overload that goes on
-//! leaves no room. The forecast takes a part of the set point as room even then, since nothing shows when the overload ends,
-//! and it bounds the latest.
+//! X is the arriving load at the lowest level, and T the period: requests that are turned away until the next step get the same
+//! times. The times that are sent with rejections are spread evenly from the soonest to the latest, so the part T / (the latest
+//! that was sent) of V comes again in a period. The soonest time is when the requests that wait inside have been served. An
+//! overload that goes on leaves no room. The forecast takes a part of the set point as room even then, since the end of the
+//! overload cannot be foreseen, and it bounds the latest time.
 
 use crate::actuator::retry_after::{LONGEST, ReturnTimes};
 use crate::time::Duration;
 
-/// The least room that is forecast, as a part of the set point. A crowd mostly leaves more when it is over.
+/// The least room that is forecast, as a part of the set point. The end of a crowd mostly leaves more.
 const LEAST_ROOM: f64 = 0.2;
-/// The part of the room that clients who come again are to fill, since rates vary.
+/// The part of the room that returning clients are to fill, since rates vary.
 const FILLED: f64 = 0.8;
 
 /// What the forecast observes in a period.
@@ -31,13 +31,13 @@ pub(super) struct TurnedAway {
     pub(super) set_point: f64,
     /// The arriving load at the lowest level, that of retries included.
     pub(super) arriving: f64,
-    /// The part of it that was turned away.
+    /// The part of `arriving` that was turned away.
     pub(super) turned_away: f64,
-    /// What waits inside, in seconds of the plant's whole time.
+    /// The work of the requests that wait inside, in seconds of the whole plant.
     pub(super) waiting: f64,
 }
 
-/// The queue of clients outside.
+/// The queue of rejected clients outside the server.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ReturningClients {
     /// V (s).
@@ -48,10 +48,10 @@ pub(super) struct ReturningClients {
 
 impl ReturningClients {
     pub(super) fn step(&mut self, seen: &TurnedAway) -> ReturnTimes {
-        // If fewer arrive than should have come again, fewer are outside.
+        // If less load arrives than should have come again, fewer clients are outside.
         let window = self.window.max(seen.seconds);
         let outside = self.outside.min(seen.arriving * window);
-        // The product of a quotient may be too large by rounding.
+        // Rounding may make this product larger than `outside`.
         let returned = (outside * seen.seconds / window).min(outside);
         self.outside = outside - returned + seen.turned_away * seen.seconds;
         let first_time = seen.arriving - returned / seen.seconds;
@@ -70,8 +70,8 @@ mod tests {
     use super::*;
     use alloc::vec::Vec;
 
-    /// Ten seconds at three times the set point, then calm at a half; all who are turned away come again when they were told.
-    /// The load by second.
+    /// The load by second: ten seconds at three times the set point, then calm at a half. All rejected clients come again,
+    /// within the times that they were given if `obeys`, else in the next second.
     fn loads(obeys: bool) -> Vec<f64> {
         let mut clients = ReturningClients::default();
         let mut coming = [0.0; 300];
@@ -83,7 +83,7 @@ mod tests {
             loads.push(arriving);
             let seen = TurnedAway { seconds: 1.0, set_point: 1.0, arriving, turned_away, waiting: 0.0 };
             let told = clients.step(&seen);
-            // The clients of this second were told what was known then; a second later is as good here.
+            // Rejected clients of this second have the times of the step before; the times of this step are as good here.
             let spread = if obeys { told.latest.as_secs_f64().ceil().max(1.0) as usize } else { 1 };
             (1..=spread).for_each(|after| coming[second + after] += turned_away / spread as f64);
         }

@@ -7,23 +7,24 @@ use crate::telemetry::measurement::{ClassMeasurement, Measurement};
 use crate::time::Duration;
 use core::ops::Add;
 
-/// What was measured at the plant itself in a period.
+/// The values measured at the plant itself in a period.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Sensed {
     /// U: the busy part of the workers' time, or U as the plant reports it; in [0, 1].
     pub(crate) utilization: f64,
-    /// Mean service time; zero if nothing was released.
+    /// Mean service time; zero if no request was released.
     pub(crate) service_time: Duration,
-    /// What a request of late took of a worker, without its wait in the server (s); zero before the first.
+    /// The time of a worker that a recent request took, without its wait in the server (s); zero before the first request.
     pub(super) worker_seconds: f64,
-    /// For how long all workers have been busy and released nothing (s).
+    /// For how long all workers have been busy and released no request (s).
     pub(crate) silent_seconds: f64,
     /// Whether the plant answers slower than its limit (CA 4.2.1).
     pub(crate) too_slow: bool,
 }
 
 impl Sensed {
-    /// Senses a period. `before` is what the period before showed, and `rejection_cost` is what of c is time of the workers.
+    /// Senses a period. `before` is the result of the period before, and `rejection_cost` is the part of c that is time of the
+    /// workers.
     pub(crate) fn new(
         plant: &PlantView,
         measured: &Measurement<'_>,
@@ -44,8 +45,8 @@ impl Sensed {
         };
         let mean_ns = measured.counted.service_ns.checked_div(measured.counted.releases).unwrap_or(0);
         let service_time = Duration::from_nanos(mean_ns);
-        // While a plant whose workers are all busy releases nothing, its response time is at least the time since its last
-        // release. Fewer requests may each take long, and the next one does not wait for them.
+        // If a plant whose workers are all busy releases no request, its response time is at least the time since its last
+        // release. If a worker is free, long services do not count: the next request does not wait for them.
         let silent = measured.counted.releases == 0 && measured.in_service >= measured.serving;
         let silent_seconds = if silent { before.silent_seconds + measured.seconds } else { 0.0 };
         let answers_after = service_time.as_secs_f64().max(silent_seconds);
@@ -59,8 +60,8 @@ impl Sensed {
         }
     }
 
-    /// The mean service time of the period. If nothing was released, what a request of late took of a worker, which leaves out
-    /// its wait in the server.
+    /// The mean service time of the period. If no request was released, the time of a worker that a recent request took,
+    /// without its wait in the server.
     pub(crate) fn usual_service(&self) -> Duration {
         let before = Duration::from_secs_f64(self.worker_seconds);
         if self.service_time > Duration::ZERO { self.service_time } else { before }
@@ -80,7 +81,7 @@ pub(super) fn hidden(measured: &Measurement<'_>) -> f64 {
     erlang_c(measured.workers, busy(measured) * f64::from(measured.workers))
 }
 
-/// The part of the period's busy time that requests took themselves, and not rejections that hid in their services.
+/// The part of the period's busy time that services took, without the rejections that made them longer.
 pub(crate) fn own_work(plant: &PlantView, measured: &Measurement<'_>, rejection_cost: f64) -> f64 {
     if rejection_cost <= 0.0 {
         return 1.0;
@@ -95,8 +96,8 @@ pub(super) fn rejected(plant: &PlantView, measured: &Measurement<'_>) -> f64 {
     plant.classes.iter().map(own).sum::<u64>() as f64 / measured.seconds
 }
 
-/// b' W of a class in the period: what the second resource carried (UC eq. 9). Bytes as delivered; where other plants serve
-/// the class too, bytes of the responses that came from here.
+/// b' W of a class in the period: the load that the second resource carried (UC eq. 9). The bytes are those delivered or, if
+/// other plants serve the class too, those of the responses that came from here.
 pub(super) fn link(plant: &PlantView, measured: &Measurement<'_>, class: &ClassView) -> f64 {
     let Some(bandwidth) = plant.promised.bandwidth_bytes_per_second else { return 0.0 };
     let own = &measured.classes[class.class];
@@ -105,7 +106,7 @@ pub(super) fn link(plant: &PlantView, measured: &Measurement<'_>, class: &ClassV
     bytes / (bandwidth * measured.seconds)
 }
 
-/// What this plant served of a class in the period.
+/// The requests of a class that this plant served in the period.
 pub(crate) fn served_here(class: &ClassView, measured: &ClassMeasurement) -> Served {
     class.levels_here().map(|level| measured.served[level]).fold(Served::default(), Served::add)
 }
@@ -131,7 +132,7 @@ mod tests {
             PlantSnapshot { busy_ns: 2_000_000_000, releases: 100, service_ns: 3_000_000_000, repeated: 0 };
         let mut period = Measurement { counted, ..measured(&classes, &[0]) };
         let found = sensed(&own, &period);
-        // At two of four workers an arrival finds all busy with a chance of 4/23.
+        // With two of four workers busy on average, an arrival finds all busy with a probability of 4/23.
         let wanted = 0.5 + 19.0 / 23.0 * 0.05;
         assert!((found.utilization - wanted).abs() < 1e-12, "and 50 rejections of 1 ms: {found:?}");
         assert_eq!((found.service_time, found.too_slow), (Duration::from_millis(30), false));

@@ -1,4 +1,4 @@
-//! The work of a period: what was started and rejected, times the cost at the levels given, of each site and of all.
+//! The work of a period, of each site and of all: the started and rejected requests times the cost at their levels.
 
 use super::costs::RequestCosts;
 use super::offered::starts;
@@ -10,10 +10,10 @@ use alloc::vec::Vec;
 /// The load of a period's requests, by the costs known now.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct ServedLoad {
-    /// U of all starts and rejections, without backlog: the part of what they use more of (UC eq. 9). Unclipped, so what is
-    /// delivered says nothing of the link here: it cannot carry more than all.
+    /// U of all starts and rejections, without backlog; of two resources, the larger load (UC eq. 9). It is not clipped at 1,
+    /// so the link's load is that of the started responses: a link cannot deliver more than its bandwidth.
     pub(crate) total: f64,
-    /// The part of the workers' time alone.
+    /// U of the workers' time alone.
     pub(crate) work: f64,
     /// U of all releases by the linear models, a R + b W.
     pub(crate) linear: f64,
@@ -21,7 +21,7 @@ pub(crate) struct ServedLoad {
     pub(crate) sites: Vec<SiteLoad>,
 }
 
-/// What the requests of one site took.
+/// The load of one site's requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct SiteLoad {
     /// The site's part of the workers' time.
@@ -33,7 +33,7 @@ pub(crate) struct SiteLoad {
 }
 
 impl SiteLoad {
-    /// U_i: the part of what the site uses more of, as for the plant.
+    /// U_i: the larger of the site's loads on the two resources, as for the plant.
     pub(crate) fn utilization(&self) -> f64 {
         self.work.max(self.link)
     }
@@ -128,7 +128,8 @@ mod tests {
         let mut served = ServedLoad::default();
         let found = served.sum(&own, &period, &costs);
         let [first, second] = [found.sites[0], found.sites[1]];
-        // 100 at 0.01 and 20 at 0.0025 of the plant; 40 at 0.0025 and 50 rejections.
+        // The first site has 100 starts at 0.01 and 20 at 0.0025 of the plant, the second 40 starts at 0.0025 and 50
+        // rejections.
         assert!((first.utilization() - 1.05).abs() < 1e-12 && (second.utilization() - 0.15).abs() < 1e-12);
         assert!((found.total - 1.2).abs() < 1e-12, "{found:?}");
         assert!((found.linear - 40.0 * 0.005).abs() < 1e-12, "by the line: {found:?}");
@@ -163,7 +164,7 @@ mod tests {
             let costs = model.learn(&own, &period, &learned);
             ServedLoad::default().sum(&own, &period, &costs).total
         };
-        // 0.2 and 0.04 of the workers; 60 responses of 1,000 bytes, though none of them was delivered yet.
+        // The classes take 0.2 and 0.04 of the workers. 60 responses of 1,000 bytes were started, and none was delivered yet.
         let totals = [None, Some(1e6), Some(5e4)].map(&mut total);
         for (found, wanted) in totals.iter().zip([0.24, 0.24, 1.2]) {
             assert!((found - wanted).abs() < 1e-12, "{totals:?}");

@@ -11,7 +11,7 @@ use crate::promises::plan::Known;
 use crate::telemetry::status::{PlantStatus, SiteStatus};
 use alloc::vec::Vec;
 
-/// Writes what was sensed and allocated.
+/// Writes the sensed and the allocated values.
 pub(super) fn write(status: &mut PlantStatus, plant: &PlantView, sensed: &Sensed, allocation: &Allocation) {
     status.utilization = sensed.utilization;
     status.service_time = sensed.service_time;
@@ -19,7 +19,7 @@ pub(super) fn write(status: &mut PlantStatus, plant: &PlantView, sensed: &Sensed
     status.service_level = allocation.level.max(plant.least());
 }
 
-/// Writes what the sites took and what they were promised.
+/// Writes the loads of the sites and the loads that they were promised.
 pub(super) fn write_sites(sites: &mut [SiteStatus], served: &ServedLoad, demand: &PlantDemand) {
     for ((status, served), promised) in sites.iter_mut().zip(&served.sites).zip(&demand.promised) {
         (status.utilization, status.guaranteed_share) = (served.utilization(), served.guaranteed_share);
@@ -33,7 +33,7 @@ impl UtilizationLoop {
         &self.status
     }
 
-    /// The sites whose own plant it is, by their index in the promises.
+    /// The sites whose own plant this is, by their index in the promises.
     pub(crate) fn sites(&self) -> impl Iterator<Item = (usize, &SiteStatus)> {
         let sites = self.view.sites.iter().zip(&self.sites);
         sites.filter(|(site, _)| site.is_own).map(|(site, status)| (site.number, status))
@@ -57,7 +57,7 @@ impl UtilizationLoop {
         self.view.classes.iter().map(move |class| (class.class, of(class)))
     }
 
-    /// What is known of the costs of a site that this plant serves, for the plan.
+    /// The known costs of a site whose own plant this is, for the plan.
     pub(crate) fn known_of(
         &self,
         site: usize,

@@ -5,9 +5,9 @@
 //!
 //! `K_i = w tan(pi/6) = 5 pi / (3 sqrt(3) T)`, `K_p = cos(pi/6) / (G_m p) = sqrt(3) / (2 G_m p)`.
 //!
-//! In a sampled loop, hold and averaging add up to one whole period of delay, `y_{k+1} = p m_k`. The margin that is left is
-//! 0.46 of what was asked for: 1.84 at G_m = 4. The tests compute this true margin for any gains; the gains of
-//! the default law have a true margin of at least 3.
+//! In a sampled loop, hold and averaging add up to one whole period of delay, `y_{k+1} = p m_k`. The true margin is 0.46 of the
+//! specified one: 1.84 at G_m = 4. The tests compute the true margin for any gains; the gains of the default law have a true
+//! margin of at least 3.
 
 use libm::sqrt;
 

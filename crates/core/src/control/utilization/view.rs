@@ -12,13 +12,13 @@ use core::ops::Range;
 /// The plant of a loop.
 pub(crate) struct PlantView {
     pub(crate) promised: promises::Plant,
-    /// The classes of which it serves some level, by site.
+    /// The classes of which the plant serves some level, by site.
     pub(crate) classes: Vec<ClassView>,
-    /// The sites of which it serves some level, in order.
+    /// The sites of which the plant serves some level, in order.
     pub(crate) sites: Vec<SiteView>,
     /// The highest level here of each group: the classes of one site that have one place in its order, and so one m.
     pub(crate) groups: Vec<usize>,
-    /// The highest level of all.
+    /// The highest level of all classes here.
     pub(crate) top: f64,
     /// Whether several groups, or a contract, share the plant. Otherwise all classes have one m.
     pub(crate) is_shared: bool,
@@ -34,7 +34,8 @@ pub(crate) struct ClassView {
     pub(crate) base: usize,
     /// How many plants serve higher levels: requests come from those.
     pub(crate) depth: usize,
-    /// The lowest m that it is given: `base`, or 1 where a deadline, and not the load, decides which requests are refused.
+    /// The lowest m that the class is given: `base`, or 1 where a deadline, and not the load, decides which requests are
+    /// refused.
     pub(crate) least: f64,
     pub(crate) exempt: bool,
     /// Whether this plant serves all levels.
@@ -51,7 +52,7 @@ pub(crate) struct SiteView {
     /// The site's index among those of the promises.
     pub(crate) number: usize,
     pub(crate) name: String,
-    /// Whether it is the site's own plant, where its contract is held.
+    /// Whether the plant is the site's own one, where the site's contract is held.
     pub(crate) is_own: bool,
     pub(crate) guarantee: Option<Guarantee>,
     pub(crate) has_ratio: bool,
@@ -129,13 +130,13 @@ impl PlantView {
         }
     }
 
-    /// The load up to which no request is rejected: all of the time of the workers that may work at once, where the engine sees
-    /// the whole queue: its own, with what is in service beyond the workers, or the server's if the length of that is reported.
-    /// `None` elsewhere, where contracts need the room above the set point, and at a set point of 1 beside ratios, which are
-    /// the less feasible the less room there is.
+    /// The load up to which no request is rejected: the whole time of the workers that may work at once. The engine must see
+    /// the whole queue for that: its own, with the requests in service beyond the workers, or the server's if its length is
+    /// reported. `None` if the engine does not see it, or does not control or sense by gaps; if contracts need the room above
+    /// the set point; and at a set point of 1 beside ratios, which are the less feasible the less room there is.
     pub(crate) fn capacity(&self, mode: Mode, is_reported: bool) -> Option<f64> {
         let plant = &self.promised;
-        // Where a server decides itself, the gateway before it has the queue.
+        // If a server decides itself, the gateway before it has the queue.
         let is_seen = if plant.waits_unseen { is_reported } else { !plant.decides_itself };
         let holds_queue = plant.find_workers.is_some() || plant.max_connections <= plant.workers || is_seen;
         let sees_queue = mode == Mode::Control && plant.sense == Sense::Gap && holds_queue;
@@ -145,12 +146,13 @@ impl PlantView {
         (sees_queue && !has_contract && !(self.has_ratio() && plant.set_point >= 1.0)).then_some(whole)
     }
 
-    /// Whether classes of a site have a ratio. It divides a queue, so there must be one, in the order of arrival.
+    /// Whether classes of a site have a ratio. A ratio divides the waits in a queue, so requests must wait, in the order of
+    /// arrival.
     pub(crate) fn has_ratio(&self) -> bool {
         self.sites.iter().any(|site| site.has_ratio)
     }
 
-    /// The lowest m that every class is given.
+    /// The least m that some class may be given.
     pub(crate) fn least(&self) -> f64 {
         let moved = self.classes.iter().filter(|class| !class.exempt);
         moved.map(|class| class.least).reduce(f64::min).unwrap_or(0.0)
@@ -200,7 +202,8 @@ impl ClassView {
         (!passed_down).then(|| wanted.clamp(self.base + 1, self.top))
     }
 
-    /// Requests per second that come to this plant: R, or what the plants above pass down of those outside the contract.
+    /// Requests per second that come to this plant: R, or the part of the requests outside the contract that the plants above
+    /// pass down.
     #[inline(always)]
     pub(crate) fn rate(&self, measured: &Measurement<'_>) -> f64 {
         if self.depth == 0 { measured.classes[self.class].rate } else { self.rate_passed_down(measured) }
@@ -265,8 +268,8 @@ pub(crate) mod by_hand {
         }
     }
 
-    /// What was learned of a class whose requests take so many seconds of one worker, and 1,000 bytes, by level from 1 on;
-    /// nothing of a level at 0.
+    /// The learned costs of a class whose requests have 1,000 bytes and take `seconds` of one worker, by level from 1 on; a
+    /// level with 0 seconds was never seen.
     pub(crate) fn learned(seconds: &[f64]) -> ClassCosts {
         let mut costs = ClassCosts::new(LinearModel::default(), seconds.len());
         for (known, seconds) in costs.by_level[1..].iter_mut().zip(seconds).filter(|(_, s)| **s > 0.0) {
@@ -275,7 +278,7 @@ pub(crate) mod by_hand {
         costs
     }
 
-    /// A period of one second of four workers, with nothing in service.
+    /// A period of one second of four workers, with no request in service.
     pub(crate) fn measured<'a>(classes: &'a [ClassMeasurement], waiting: &'a [u32]) -> Measurement<'a> {
         Measurement {
             seconds: 1.0,

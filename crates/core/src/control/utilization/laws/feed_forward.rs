@@ -1,9 +1,9 @@
 //! The default law of the utilization loop: solve for m, and correct the residual by PI.
 //!
-//! Feed-forward: the highest m whose offered load, backlog included, is at most U*, corrected by the feedback. Where
-//! U* is 1 and the queue itself rejects late requests, up to a quarter more is let in at the lowest level. A step of the load
-//! is answered in the period after it shows, whatever its size, because no integrator has to follow it. The solution
-//! divides by the process gain p = dU/dm of its segment, which is the gain scheduling of UC 4.4.
+//! Feed-forward: the highest m whose offered load, backlog included, is at most U*, corrected by the feedback. If U* is 1 and
+//! the queue itself rejects late requests, up to a quarter more load is admitted at the lowest level. A step of the load is
+//! answered in the period after it shows, whatever its size, because no integrator has to follow it. The solution divides by
+//! the process gain p = dU/dm of its segment, which is the gain scheduling of UC 4.4.
 //!
 //! Feedback: PI on `e = U* - measured`. The integral part, the bias, removes the offset that the model does not know, such as
 //! work that no request shows. The proportional part adds a quarter of this period's error to the next period's target, but
@@ -12,22 +12,23 @@
 //! 0.1 have a true gain margin of 3.3 there (tested).
 //!
 //! Anti-windup: the bias is bounded. While m is at an end of its range and the error points beyond it, the bias stands still at
-//! m = 0 and fades at m = M. It stands still while the load is above U* and each class has the least level that the load may
-//! take (a deadline refuses requests itself), while each class has its lowest level and the plant carries that load, while the
-//! load steps, and while a backlog drains, since the measured U does not follow from the present m then. A backlog that does
-//! not drain shows that too much is admitted, and lowers the bias.
+//! m = 0 and fades at m = M. It stands still while the load is above U* and each class has the least level that it may be given
+//! (a deadline refuses requests itself), while each class has its lowest level and the plant carries that load, while the load
+//! steps, and while a backlog drains, since the measured U does not follow from the present m then. A backlog that does not
+//! drain shows that too much is admitted, and lowers the bias.
 //!
 //! Rules beside the formula:
 //! - A load that the plant carries at the lowest level is not rejected (`carried_load.rs`).
-//! - Backlog alone rejects no request. Where the lowest level carries the arriving load, m stays at least 1 and the
-//!   backlog drains with the remaining capacity, unless that would take longer than half of the time that a request may wait.
+//! - Backlog alone rejects no request. If the lowest level carries the arriving load, m stays at least 1 and the backlog drains
+//!   with the remaining capacity, unless that would take longer than half of the time that a request may wait.
 //! - A step up that only the period's last sample shows may be a burst: requests are degraded for it, but none is rejected yet.
-//! - Inside a server requests wait in its listen queue, which nobody sees. While it is full the server takes as many as it can,
-//!   however many come: the load seems to be just what it does, and would lower m by a few hundredths a period, while
-//!   clients leave. So after some periods in which all workers were busy all the time the load is halved, period by period,
-//!   until they are not. A queue that was never empty in a period says so too, where the server's processes look at it: a
-//!   process is also held before it decides and after it has answered, so that the busy time that it counts stays below 1.
-//!   What it counts then stands for 1, and the bias falls at once by what U* is too high for that.
+//! - If a server decides itself, requests wait in its listen queue, which the engine does not see. While requests wait there,
+//!   the server accepts as many as it can serve, however many arrive: the offered load seems to equal the served load, and
+//!   would lower m by a few hundredths a period, while clients leave. So after some periods in which all workers were busy all
+//!   the time, the target load is half of the present load in each period until a worker is free. If the server's processes
+//!   report that the queue was never empty in a period, all workers were busy too: a process is also occupied before it decides
+//!   and after it has answered, so that the busy time that it counts stays below 1. The counted time then stands for 1, and the
+//!   bias falls at once by as much as U* is too high for that.
 //! - m does not leave M while the plant is measured well below its set point and no request waits.
 //! - A change of m below the deadband is not made. (A bound on larger changes was tried; it kept m from rising again after a
 //!   backlog had drained.)
@@ -52,11 +53,11 @@ pub(crate) struct FeedForward {
     full: u32,
 }
 
-/// The busy part from which a plant with an unseen queue counts as full, and the periods after which it is known to take
-/// requests as fast as it can.
+/// The busy part from which a plant with an unseen queue counts as full, and the number of such periods after which the plant
+/// is known to accept requests as fast as it can.
 const FULL: f64 = 0.995;
 const FULL_PERIODS: u32 = 3;
-/// The part of the present load that is let in then.
+/// The part of the present load that is admitted then.
 const HALVED: f64 = 0.5;
 /// K_i T: what one period's error adds to the bias.
 const INTEGRAL: f64 = 0.1;
@@ -69,26 +70,27 @@ const LARGEST_ERROR: f64 = 0.1;
 /// The gain of one period's error while the response-time override holds, and while the bias returns from it: the model is
 /// known to be far off then.
 const OVERRIDE: f64 = 0.5;
-/// An override lowers the bias by the error that a set point of 0.85 would leave, at least: with a set point of 1 full
+/// An override lowers the bias at least by the error that a set point of 0.85 would leave: with a set point of 1, full
 /// utilization is no error.
 const LEAST_OVERRIDE: f64 = 0.15;
-/// The bias returns quickly while less than this part of the set point is used: the first within [`LATELY`] after an override,
-/// so that a plant that lost half of its workers is not taken for an idle one.
+/// The bias returns quickly while less than this part of the set point is used: the first part holds within [`LATELY`] after an
+/// override, so that a plant that lost half of its workers is not taken for an idle one.
 const FAR_BELOW: [f64; 2] = [0.4, 0.5];
 /// Periods after an override in which the next one is likely.
 const LATELY: u32 = 60;
-/// The bias returns after this many periods without the override; sooner, override and return would alternate.
+/// The bias returns after this many periods without the override; if it returned sooner, override and return would alternate.
 const QUIET: u32 = 5;
-/// The largest positive bias, and the lowest as a part of the set point: a negative bias may be nearly as large as that,
-/// because the override measures what no model knows.
+/// The largest positive bias, and the lowest as a part of the set point: a negative bias may be nearly as large as the set
+/// point, because the override measures what no model knows.
 const LARGEST_BIAS: f64 = 0.3;
 const LOWEST_BIAS: f64 = -0.95;
-/// A backlog below this many periods of work is the ordinary queue of a busy server. Where a service takes longer than
-/// that, one waiting request per worker is.
+/// A backlog below this many periods of work is the ordinary queue of a busy server. If a service takes longer than that, one
+/// waiting request per worker is ordinary.
 const ORDINARY_BACKLOG: f64 = 0.1;
-/// The load admitted beyond the set point where the set point is 1 and the queue rejects requests that would be late: the
-/// queue holds the delay then, and utilization need not be held. The additional load keeps workers from being idle by
-/// chance, and costs or a number of workers that are an eighth off reject no request while there is room.
+/// The load admitted beyond the set point if the set point is 1 and the queue rejects requests that would be late: the queue
+/// then bounds the delay, so the utilization need not be held. The additional load keeps workers from being idle by chance, and
+/// makes up for an error of an eighth in the costs or in the number of workers, which would reject requests although there is
+/// room.
 const BEYOND: f64 = 0.25;
 /// A backlog that is less than this part of the last period's drains.
 const DRAINING: f64 = 0.9;
@@ -138,7 +140,7 @@ impl FeedForward {
             // While m stays at M the bias of the last overload fades.
             self.bias *= 1.0 - INTEGRAL;
         }
-        // Nothing says sooner by what part U* is too high than the most that the plant can count.
+        // The most that a full plant can count shows soonest by what part U* is too high.
         if let Some(counted) = seen.full_at {
             self.bias = self.bias.min((counted - 1.0) * seen.set_point);
         }
@@ -146,7 +148,7 @@ impl FeedForward {
         trustworthy
     }
 
-    /// U* with the feedback; half of the present load while an unseen queue keeps all workers busy.
+    /// U* with the feedback; at most half of the present load once an unseen queue has kept all workers busy for some periods.
     fn line(&mut self, seen: &Observation<'_>) -> f64 {
         let is_full = seen.waits_unseen && seen.measured >= FULL;
         self.full = if is_full { self.full.saturating_add(1) } else { 0 };
@@ -188,7 +190,8 @@ impl Law for FeedForward {
         let carries = self.carries(seen);
         let carried = carries.is_some_and(|carries| self.carried.is_carried(seen, &carries));
         let (line, lightest) = (self.line(seen), demand.offered(1.0, 0.0));
-        // Only requests at the lowest level come beyond the line: nobody is served better while others are refused.
+        // Beyond the line only requests at the lowest level are admitted: no request is served better while others are
+        // rejected.
         let beyond = if seen.ordinary_backlog > 0.0 { BEYOND } else { seen.rejects_beyond - seen.set_point };
         let most = line + beyond;
         let load = line.max(lightest.min(most));
@@ -214,9 +217,9 @@ impl Law for FeedForward {
     }
 }
 
-/// How far U is below the set point, for the feedback. A line that is lowered because a gateway has its places taken lowers
-/// levels and rejects no request: a load above it is no error at the lowest level for all, and rejections hold the line as
-/// it is.
+/// How far U is below the set point, for the feedback. A set point that is lowered because a gateway's places are taken lowers
+/// levels and rejects no request: once all classes have the lowest level, a load above it is no error, and rejections hold the
+/// set point as promised.
 fn error(seen: &Observation<'_>) -> f64 {
     let set_point = if seen.level < 1.0 {
         seen.rejects_beyond
@@ -274,7 +277,7 @@ mod tests {
         }
     }
 
-    /// The law, and m as its targets are turned into it.
+    /// The law, and the m that its targets lead to.
     #[derive(Clone)]
     struct Follower {
         law: FeedForward,
@@ -301,7 +304,7 @@ mod tests {
         let mut m = |at_once: f64| law.next(&Observation { at_once, ..seen(&demand, 0.85) });
         assert_eq!([0.1, 0.4].map(&mut m), [1.0, 1.0]);
         assert!(m(0.6) < 1.0, "more than half a second of work can wait");
-        assert!(m(0.1) < 1.0, "the connections may be those of a pool that is as large as it must be");
+        assert!(m(0.1) < 1.0, "the connections may be of a pool that is no larger than it must be");
         assert_eq!((0..100).map(|_| m(0.1)).last(), Some(1.0));
     }
 
@@ -327,7 +330,7 @@ mod tests {
         assert!(fabs(measured - 0.85) < 0.01, "{measured}");
     }
 
-    /// A gateway has its places taken, so that the line is lowered to 0.6.
+    /// A gateway's places are taken, so that the line is lowered to 0.6.
     #[test]
     fn a_line_that_is_lowered_for_places_of_a_gateway_lowers_levels_and_rejects_nobody() {
         let after = |light: f64, periods: usize| {
@@ -341,23 +344,23 @@ mod tests {
         };
         let (m, load, _) = after(0.4, 50);
         assert!(m > 1.0 && fabs(load - 0.6) < 0.01, "{m} {load}");
-        // Light pages for all are more than the lowered line, and less than the line.
+        // Light pages for all clients take more than the lowered line and less than the line.
         let (m, _, bias) = after(0.7, 200);
         assert!(m == 1.0 && fabs(bias) < 0.11, "{m} {bias}");
-        // What is more than the line is rejected down to the line, as without a gateway.
+        // A load above the line is rejected down to the line, as without a gateway.
         let (m, load, _) = after(1.2, 200);
         assert!(m < 1.0 && fabs(load - 0.85) < 0.01, "{m} {load}");
     }
 
     #[test]
     fn backlog_degrades_but_does_not_reject() {
-        // Light carries the arriving load (0.8), not the backlog of three more periods within one.
+        // The light level carries the arriving load (0.8), but not within one period the backlog (0.6) too.
         let burst = demand(&[0.0, 0.8, 4.0], &[0.0, 0.6, 3.0]);
         assert_eq!(Follower::new(2.0).next(&seen(&burst, 1.0)), 1.0);
-        // With one level only: a burst that has passed is waited out.
+        // With one level only, the backlog of a burst that has passed is served.
         let passed = demand(&[0.0, 0.5], &[0.0, 1.5]);
         assert_eq!(Follower::new(1.0).next(&seen(&passed, 1.0)), 1.0);
-        // But not longer than a request may wait.
+        // If the backlog takes too long to drain, requests are rejected.
         let hopeless = demand(&[0.0, 0.8, 4.0], &[0.0, 1.5, 9.0]);
         assert!(Follower::new(2.0).next(&seen(&hopeless, 1.0)) < 1.0);
     }
@@ -371,11 +374,11 @@ mod tests {
             Observation { tolerated_backlog: 5.0, ..seen(demand, 1.0) }
         }
         assert_eq!(law.clone().next(&absorbs(&left)), 1.0);
-        assert!(law.clone().next(&seen(&left, 1.0)) < 1.0, "where a time was promised");
+        assert!(law.clone().next(&seen(&left, 1.0)) < 1.0, "a time was promised");
         left.levels[1].waiting = 5.5;
-        assert!(law.clone().next(&absorbs(&left)) < 1.0, "it waits too long");
+        assert!(law.clone().next(&absorbs(&left)) < 1.0, "the backlog waits too long");
         (left.levels[1].waiting, left.levels[1].arriving) = (2.7, 1.1);
-        assert!(law.next(&absorbs(&left)) < 1.0, "the plant does not carry it");
+        assert!(law.next(&absorbs(&left)) < 1.0, "the plant does not carry the load");
     }
 
     #[test]
@@ -386,10 +389,10 @@ mod tests {
         (0..10).for_each(|_| law.law.carried.sustained.follow(1.05, 100.0, false));
         assert!(law.clone().next(&absorbs) < 1.0, "the costs are known well");
         assert_eq!(law.clone().next(&Observation { load_error: 0.2, ..absorbs.clone() }), 1.0);
-        assert!(law.clone().next(&Observation { load_error: 0.06, ..absorbs }) < 1.0, "it is no chance");
+        assert!(law.clone().next(&Observation { load_error: 0.06, ..absorbs }) < 1.0, "it is not chance");
         perhaps.levels[1].waiting = 5.5;
         let waits = Observation { tolerated_backlog: 5.0, load_error: 0.2, ..seen(&perhaps, 1.0) };
-        assert!(law.next(&waits) < 1.0, "what waits is no chance");
+        assert!(law.next(&waits) < 1.0, "the backlog is no chance");
     }
 
     #[test]
@@ -421,7 +424,7 @@ mod tests {
         }
         while law.next(&seen(&nothing, 0.0)) < 1.0 {}
         let mut idle = law.clone();
-        assert!(law.law.bias < -0.1, "there is something to fade: {}", law.law.bias);
+        assert!(law.law.bias < -0.1, "there is a bias to fade: {}", law.law.bias);
         (0..4).for_each(|_| _ = law.next(&seen(&nothing, 0.0)));
         idle.law.idle(4, 0.85);
         assert!(
@@ -447,7 +450,7 @@ mod tests {
 
     #[test]
     fn a_server_whose_listen_queue_nobody_sees_halves_its_load_until_it_is_not_full() {
-        // What a full server takes is what it can do at the present level, whatever comes.
+        // A full server accepts as many requests as it can serve at the present level, however many arrive.
         let m_after = |waits_unseen: bool, periods: usize| {
             let mut one = Follower::new(2.0);
             for _ in 0..periods {

@@ -2,8 +2,8 @@
 //!
 //! *In*: the [`Observation`] of a period. *Out*: a [`LawTarget`], which only the allocation turns into levels.
 //!
-//! - `feed_forward`: the default: the m that the demand solves for, corrected by PI; `carried_load`, `few_connections`: when it
-//!   rejects nothing
+//! - `feed_forward`: the default law: solves the demand for m and corrects the result by PI; `carried_load`, `few_connections`:
+//!   the conditions under which it rejects no request
 //! - `paper`: the PI law of UC 4.4 as printed, for comparison
 //!
 //! A new law is a file here, its test, its `mod` and its line in [`build`], and a variant of
@@ -27,17 +27,18 @@ use paper::PaperPi;
 pub(crate) struct Observation<'a> {
     /// U*, the load at which the plant is held.
     pub set_point: f64,
-    /// The load beyond which requests are rejected: more than U* if U* is lowered because a gateway has its places at this
-    /// server taken.
+    /// The load beyond which requests are rejected. It exceeds `set_point` if that is lowered because a gateway's places at
+    /// this server are taken.
     pub rejects_beyond: f64,
-    /// The load up to which no request is rejected; `None` where that is the set point, since the queue is not seen or a
-    /// promise needs the room.
+    /// The load up to which no request is rejected; `None` if that is the set point, because the engine does not see the queue
+    /// or a promise needs the room above it.
     pub capacity: Option<f64>,
-    /// Measured utilization of the period, in [0, 1]; 1 when the response-time override holds, and where [`full_at`] is known.
+    /// Measured utilization of the period, in [0, 1]; 1 while the response-time override holds, and if [`full_at`] is known.
     ///
     /// [`full_at`]: Observation::full_at
     pub measured: f64,
-    /// R times the cost at the levels given in the period, without backlog. Unclipped.
+    /// The load of the requests started and rejected in the period, at the costs of their levels; without backlog, and not
+    /// clipped at 1.
     pub served: f64,
     /// Whether the response-time override holds (CA 4.2.1): the plant answers slower than its limit.
     pub overridden: bool,
@@ -47,45 +48,48 @@ pub(crate) struct Observation<'a> {
     pub level: f64,
     /// Whether no class had more than its lowest level.
     pub at_lowest: bool,
-    /// Whether nothing more can be taken from any class: each has the least level that it is given for the load.
+    /// Whether each class has the least level that it may be given, so that no class can be degraded further.
     pub at_least: bool,
     /// Offered load as a function of m.
     pub demand: &'a Demand,
-    /// The relative standard error of that load at the lowest level, as far as costs make it; 0 where workers are searched for.
+    /// The relative standard error of that load at the lowest level that the errors of learned costs cause; 0 where the set
+    /// point is held whatever the error, and where workers are searched for.
     pub load_error: f64,
-    /// The relative standard error of a period's load at the lowest level, by the number of its arrivals (as if Poisson's).
+    /// The relative standard error of a period's load at the lowest level, by the number of its arrivals (as if Poisson's); 0
+    /// while that load is at most U*.
     pub arrivals_error: f64,
     /// Periods that a request may wait before it is dropped.
     pub wait_periods: f64,
     /// Mean service time of a request, in periods.
     pub service_periods: f64,
-    /// The backlog that waits now and then on a healthy day, in periods of work, where no class was promised a time; else 0.
+    /// The backlog, in periods of work, that waits now and then without an overload; 0 if a class was promised a time.
     pub healthy_backlog: f64,
-    /// The work of one request of each connection that sent one within a second (s of the plant): so much can wait at once.
-    /// A request whose connection is not known counts as one. Infinite where no connection has sent several.
+    /// The work of one request of each connection that sent a request within a second (s of the plant), which is the most that
+    /// can wait at once. A request of an unknown connection counts as a connection of its own. Infinite if no connection has
+    /// sent several requests.
     pub at_once: f64,
-    /// The backlog that needs no draining, in periods of work, where the queue itself rejects requests that would be late;
+    /// The backlog, in periods of work, that needs no draining because the queue itself rejects requests that would be late;
     /// else 0.
     pub ordinary_backlog: f64,
     /// The requests in service beyond the workers, which wait in the server, in periods of work.
     pub in_server: f64,
-    /// How many workers there may be, as a multiple of their number: more than 1 where it is found and not yet sure. Too low a
-    /// number would turn away what shows that it is too low.
+    /// How many workers there may be, as a multiple of their assumed number: more than 1 while a found number is not yet
+    /// certain. Too low a number would reject the very requests that show that it is too low.
     pub possible_workers: f64,
     /// The backlog that may wait while the plant carries the arriving load at the lowest level, in periods of work.
     pub tolerated_backlog: f64,
     /// Whether most waiting requests have no promise of their own, and the queue itself answers those that wait too long. Then
-    /// what waits is no reason to reject what comes.
+    /// the backlog is no reason to reject arriving requests.
     pub best_effort_waits: bool,
-    /// Whether a rate rose by a step in the period's last sample, so that no second sample has confirmed it.
+    /// Whether a rate, or the cost of a class's lowest level, rose by a step that no second sample has confirmed.
     pub unconfirmed: bool,
-    /// Whether costs were forgotten in this period, and begin anew.
+    /// Whether costs were forgotten in this period and are learned anew.
     pub costs_begin: bool,
-    /// Whether requests wait out of the engine's sight: in the listen queue of a server that decides inside, whose length
-    /// is not known.
+    /// Whether requests wait where the engine does not see them: in the listen queue, of unknown length, of a server that
+    /// decides itself.
     pub waits_unseen: bool,
-    /// Where that queue was never empty in the period: the busy time of the workers by the server's own count, in [0, 1].
-    /// It is the most that the server can count, since no worker was free.
+    /// If the listen queue of such a server was never empty in the period, the busy time of its workers by its own count, in
+    /// [0, 1]. It is the most that the server can count, since no worker was free.
     pub full_at: Option<f64>,
 }
 
@@ -94,8 +98,8 @@ pub(crate) struct Observation<'a> {
 pub(crate) enum LawTarget {
     /// An offered load, which is shared out among sites and priorities.
     Load(LoadTarget),
-    /// One service level m for all classes of the plant. A law that gives it cannot share a plant, so its promises are
-    /// refused where several levels are needed ([`what_divides`](promises::Promises::what_divides)).
+    /// One service level m for all classes of the plant. A law that gives it cannot share a plant, so promises that need
+    /// several levels are refused under such a law ([`what_divides`](promises::Promises::what_divides)).
     Level(f64),
 }
 
@@ -112,18 +116,18 @@ pub(crate) struct LoadTarget {
     pub backlog: bool,
     /// Whether the plant is measured well below its set point and no request waits.
     pub calm: bool,
-    /// The plant and its queue carry the arriving load at the lowest level: nothing needs to be rejected.
+    /// Whether the plant and its queue carry the arriving load at the lowest level, so that no request needs to be rejected.
     pub carried: bool,
-    /// The load that the plant carries without rejecting; `None` where the load is held whatever comes.
+    /// The load that the plant carries without rejecting; `None` if the load line is held whatever load arrives.
     pub carries: Option<CarryTest>,
-    /// Whether a rate rose by a step that no second sample has confirmed, as in [`Observation`].
+    /// As in [`Observation`].
     pub unconfirmed: bool,
     /// As in [`Observation`].
     pub wait_periods: f64,
 }
 
 impl LoadTarget {
-    /// The target of some of these clients, which may offer this much of the load, have this demand and are served at m.
+    /// The target of a part of these clients that may offer `load`, has the demand `demand` and is served at `m`.
     #[inline(always)]
     pub(crate) fn part(&self, load: f64, demand: &Demand, m: f64) -> Self {
         let backlog = self.backlog && demand.backlog(m) > 0.0;
@@ -133,7 +137,7 @@ impl LoadTarget {
 
 #[cfg(test)]
 impl LoadTarget {
-    /// A target of this load, with nothing that waits or is special.
+    /// A target of this load, without a backlog and without any special case.
     pub(crate) const fn plain(load: f64) -> Self {
         LoadTarget {
             load,
@@ -154,15 +158,16 @@ pub(crate) trait Law: Send {
     /// The target of the next period.
     fn target(&mut self, seen: &Observation<'_>) -> LawTarget;
 
-    /// The integral part, which is added to the set point, and from which another process can go on; a law without one has 0.
+    /// The integral part, which is added to the set point, and from which another process can go on; a law without an integral
+    /// part has 0.
     fn bias(&self) -> f64 {
         0.0
     }
 
-    /// Goes on from the bias that another process had found; a law without one has nothing to take.
+    /// Goes on from the bias that another process found; a law without a bias ignores it.
     fn restore(&mut self, _bias: f64) {}
 
-    /// Lets the terms fade over idle periods: no request came or was there, with m at M.
+    /// Lets the law's terms fade over idle periods, in which no request arrived or was in the system and m was M.
     fn idle(&mut self, periods: u32, set_point: f64);
 }
 

@@ -1,14 +1,13 @@
 //! The PI law of UC 4.4 with its constants as printed, for comparison.
 //!
-//! Velocity form, gain-scheduled by p: `m += K_p (e_k - e_{k-1}) + K_p K_i T e_k`, with `e = U* - U` and U the
-//! work of what was started and rejected, by the costs of each level, clipped at 1 as any measurement of a busy server is;
-//! of two resources (UC eq. 9) the part of what is used more.
-//! Between rejection and level 1 the process gain is eq. 3, `p = (U* - c R) / f` ("utilization in (3) can be substituted by its
-//! set point value"); between higher levels that expression makes a limit cycle, so there p is the segment's own
-//! `R (C_{I+1} - C_I)`.
+//! Velocity form, gain-scheduled by p: `m += K_p (e_k - e_{k-1}) + K_p K_i T e_k`, with `e = U* - U` and U the work of the
+//! started and rejected requests, at the cost of each level, clipped at 1 as the measured utilization of any server is; of two
+//! resources (UC eq. 9), the larger load. Between rejection and level 1 the process gain is eq. 3, `p = (U* - c R) / f`
+//! ("utilization in (3) can be substituted by its set point value"); between higher levels that expression makes a limit cycle,
+//! so there p is the segment's own `R (C_{I+1} - C_I)`.
 //!
-//! The law is not the default for three reasons: sampled, it has 0.46 of the gain margin that was asked for (`tuning.rs`); a
-//! measured U saturates, so a large overload takes the integrator many periods; and it does not see the backlog.
+//! The law is not the default for three reasons: sampled, it has 0.46 of the specified gain margin (`tuning.rs`); a measured U
+//! saturates, so a large overload takes the integrator many periods; and the law does not see the backlog.
 
 use super::{Law, LawTarget, Observation};
 use crate::control::tuning::as_printed;
@@ -54,7 +53,7 @@ impl Law for PaperPi {
     }
 
     fn idle(&mut self, _periods: u32, set_point: f64) {
-        // The error of a period in which nothing was served.
+        // The error of a period in which no request was served.
         self.last_error = set_point;
     }
 }
@@ -64,7 +63,8 @@ mod tests {
     use super::*;
     use crate::control::Demand;
 
-    /// Steps of the load to `load` times the capacity, admission only, set point 0.58: utilization by period.
+    /// The utilization by period after a step of the load to `load` times the capacity, with admission only and a set point of
+    /// 0.58.
     fn step_response(gain_margin: f64, load: f64) -> alloc::vec::Vec<f64> {
         let demand = Demand::arriving(&[0.0, load]);
         let mut law = PaperPi::new(gain_margin);
