@@ -1,9 +1,9 @@
-//! Which groups of a shared plant are not rejected although their share of the load line is too small for them.
+//! The groups of a shared plant whose requests are not rejected although their share of the load line is too small for them.
 //!
-//! The load line leaves room for chance, so a plant rejects nothing while it carries what arrives at the lowest level
-//! (`utilization/laws/carried_load.rs`). Where it is shared, that holds for each group alone: what a group may count on is its
+//! The load line leaves room for chance, so a plant rejects no request while it carries the arriving load at the lowest level
+//! (`utilization/laws/carried_load.rs`). If the plant is shared, that holds for each group alone: a group's entitlement is its
 //! share of the whole capacity instead of its share of the line. A group that needs more than that is held to its share of the
-//! line, whether or not others could still be served at lighter levels: it could have none of the room above the line.
+//! line, whether or not others could still be served at lighter levels: the room above the line is not for such a group.
 
 use super::max_min::{Claim, GroupShare, Wants};
 use crate::control::LoadTarget;
@@ -14,7 +14,7 @@ use alloc::vec::Vec;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct CarriedGroups {
     sustained: Vec<SustainedLoad>,
-    /// What each group may count on, of the whole capacity.
+    /// The entitlement of each group, out of the whole capacity.
     entitled: Vec<GroupShare>,
     carried: Vec<bool>,
 }
@@ -28,8 +28,8 @@ impl CarriedGroups {
         }
     }
 
-    /// Shares out the target, as [`Wants::share_out`] does; beyond it only what carried groups need at their lowest level. By
-    /// group: whether it is carried.
+    /// Shares out the target, as [`Wants::share_out`] does; only carried groups have more, as far as they need it at their
+    /// lowest level. Returns by group whether it is carried.
     pub(crate) fn share_out(
         &mut self,
         wants: Wants<'_>,
@@ -74,8 +74,8 @@ impl CarriedGroups {
         }
     }
 
-    /// By group: the m that it keeps so that no carried group is rejected, while other groups of their sites keep their
-    /// shares. All other sites share what these leave of the line, down to their lowest level and not below it.
+    /// By group: the m that it keeps so that no carried group is rejected, while other groups of their sites keep their shares.
+    /// All other sites share the rest of the line, down to their lowest level and not below it.
     fn kept(&self, wants: Wants<'_>, target: &LoadTarget, shares: &[GroupShare]) -> Vec<f64> {
         let of_site = |claim: &Claim| {
             let most = if self.carried[claim.groups.clone()].contains(&true) { f64::INFINITY } else { 1.0 };
@@ -88,8 +88,8 @@ impl CarriedGroups {
         wants.claims.iter().flat_map(of_site).collect()
     }
 
-    /// Gives the other groups of a site with a carried one their shares back: what is carried would be spent by the highest
-    /// priority first.
+    /// Limits the other groups of a site with a carried group to their shares before: otherwise the highest priority would
+    /// spend the carried group's load first.
     fn keep(&self, wants: Wants<'_>, before: &[GroupShare], shares: &mut [GroupShare]) {
         let needy = wants.claims.iter().filter(|claim| self.carried[claim.groups.clone()].contains(&true));
         for index in needy.flat_map(|claim| claim.groups.clone()).filter(|index| !self.carried[*index]) {
@@ -98,7 +98,7 @@ impl CarriedGroups {
         }
     }
 
-    /// No request comes.
+    /// Forgets the followed loads, because no request arrives.
     pub(crate) fn idle(&mut self) {
         self.sustained.fill(SustainedLoad::default());
     }
@@ -116,8 +116,8 @@ mod tests {
         Claim { promised: 0.0, fixed: 0.0, weight: 1.0, shares: true, groups }
     }
 
-    /// A site that can be degraded and one that cannot, on a plant whose line is 0.85, after so many periods with this load of
-    /// the second: what they get, and whether the second is carried.
+    /// A site that can be degraded and one that cannot, on a plant whose line is 0.85, after `periods` periods with the load
+    /// `second` of the second site: the shares of both, and whether the second site is carried.
     fn shared(second: f64, periods: usize) -> ([f64; 2], bool) {
         let claims = [claim(0..1), claim(1..2)];
         let groups = [Demand::arriving(&[0.0, 0.15, 1.0]), Demand::arriving(&[0.0, second])];
@@ -136,12 +136,11 @@ mod tests {
     fn a_site_within_its_share_of_the_capacity_has_what_it_needs_and_the_other_the_rest_of_the_line() {
         let ([first, second], carried) = shared(0.46, 50);
         assert!(carried && (first - 0.39).abs() < 1e-6 && (second - 0.46).abs() < 1e-6, "{first} {second}");
-        // Within its share of the line nothing needs to be carried.
+        // A site within its share of the line need not be carried.
         assert!(!shared(0.4, 50).1);
     }
 
-    /// A site that takes the workers' time and one that takes the link, of which the plant carries all although both sums are
-    /// beyond the line.
+    /// A site that uses the workers and one that uses the link: the plant carries both although both sums are beyond the line.
     #[test]
     fn what_both_resources_carry_is_not_rejected() {
         let groups = [[0.88, 0.02], [0.02, 0.88]].map(|[work, link]| {
@@ -170,7 +169,7 @@ mod tests {
         );
     }
 
-    /// Nobody has lighter pages, and the server carries both.
+    /// No site has lighter pages, and the server carries both sites.
     #[test]
     fn what_is_carried_is_not_taken_from_a_site_that_has_nothing_lighter_to_give() {
         for large in [0.8, 0.82, 0.85, 0.88, 0.91] {

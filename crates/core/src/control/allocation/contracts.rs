@@ -1,27 +1,29 @@
-//! What contracts may spend where together they would take more than the plant carries.
+//! The load that contracts may spend if together they would take more than the plant carries.
 //!
-//! A contract promises a rate, and a bandwidth, at the costs by which its `U* = a R + b W` was planned (UC 5.1). While
-//! the contracts of a plant fit under its line by the costs known now, each site may spend its U* by those costs, and these
-//! U* are the *plan*. Pages may become dearer, a plant slower, or a promise may never have fitted. Then the line T, less what
+//! A contract promises a rate, and a bandwidth, at the costs by which its `U* = a R + b W` was planned (UC 5.1). While the
+//! contracts of a plant fit under its line by the costs known now, each site may spend its U* by those costs, and these U* are
+//! the *plan*. Pages may become dearer, a plant slower, or a promise may never have fitted. Then the line T, less the load that
 //! no level moves, is shared out among the sites by weighted max-min fairness with the planned U* as weights: there is an x so
 //! that each site spends `min(what its contract would take at full quality, x planned U*)`.
 //!
 //! A site within its planned U* keeps full quality, since x is at least 1 as long as the planned U* fit. A site that takes more
-//! than was planned is held to what the others leave. Where all have become dearer, all are held to the same part of the plan.
+//! than was planned is held to the load that the others leave. If the pages of all sites have become dearer, all sites are held
+//! to the same part of the plan.
 //!
-//! No request of a site that is *held* is inside its contract: its m decides on all of them, so lighter pages for all come
-//! before any rejection. If only a part of them lost full quality, that part would be rejected while the other has it.
+//! All requests of a site that is *held* count as outside its contract: the site's m decides on all of them, so lighter pages
+//! for all come before any rejection. If only a part of the requests lost full quality, that part would be rejected while the
+//! others keep full quality.
 //!
-//! At a plant with two resources (UC eq. 9) whose groups differ in the one that they use more, contracts fit if the sums of
-//! both do, as in the capacity plan, and each resource is shared out by what was planned of it.
+//! At a plant with two resources (UC eq. 9) whose groups differ in the resource that they use more, contracts fit if the sums
+//! on both resources do, as in the capacity plan, and each resource is shared out by the plan for that resource.
 //!
 //! U* and rates are estimates, so contracts may take two thirds of the room between the load line and the whole capacity before
-//! any site is held. The law's feedback lowers the line for contracts by no more than that room: where a load that no level
-//! moves is beyond it, as that of a site with deadlines may be, U is above the line whatever contracts take.
+//! any site is held. The law's feedback lowers the line for contracts by no more than that room: if a load that no level moves
+//! is beyond the line, as that of a site with deadlines may be, U is above the line whatever contracts take.
 //!
-//! At a plant that shares the gateway's machine services take longer by what rejections take meanwhile, which counts apart and
-//! so is no reason to hold a site. A flood begins with many rejections at once, so that a service may be longer by more than
-//! that for a period or two; sites are held there only once contracts have been too much for some periods.
+//! If a plant shares the gateway's machine, the work of rejections makes services longer. That work counts apart, so it is no
+//! reason to hold a site. A flood begins with many rejections at once, which may make services longer by more than that work
+//! for a period or two; sites are held there only once contracts have been too much for some periods.
 
 use super::max_min::{Need, fill};
 use crate::control::utilization::costs::RequestCosts;
@@ -36,15 +38,15 @@ use alloc::{borrow::Cow, string::String, vec::Vec};
 
 /// The part of the room above the load line that contracts may take before sites are held.
 const TAKEN_ROOM: f64 = 2.0 / 3.0;
-/// The weight of a site of which no cost is known.
+/// The weight of a site whose costs are not known.
 const LEAST_WEIGHT: f64 = 1e-9;
-/// A site that falls short of less than this part is not held.
+/// A site whose part falls short of its need by less than this part is not held.
 const ROUNDING: f64 = 1e-6;
 
 /// For how many periods contracts must take too much before sites are held at a plant on the gateway's own machine.
 const SURE_ON_SAME_HOST: u32 = 4;
 
-/// The plan of one contract, to go on from.
+/// The plan of one contract, from which another engine goes on.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct KnownContract {
@@ -54,18 +56,19 @@ pub struct KnownContract {
     pub rate: f64,
     /// W_max of that guarantee.
     pub bandwidth_bytes_per_second: Option<f64>,
-    /// When the contracts fitted: U*, and, at a plant with two resources, the contract's load on the workers and that on the
-    /// link. 0 if they never did.
+    /// The contract's U* when the contracts last fitted, and, at a plant with two resources, its load on the workers and that
+    /// on the link. 0 if the contracts never fitted.
     pub planned: [f64; 3],
-    /// What the guarantee claimed of each last: another one's plan is that much larger as it claims more.
+    /// The last claims of the guarantee, in the same order: the plan of a changed guarantee is larger by the factor by which it
+    /// claims more.
     pub claimed: [f64; 3],
 }
 
 impl KnownContract {
-    /// The largest number that is taken for a plan.
+    /// The largest load that is accepted in a plan.
     const MOST: f64 = 1e3;
 
-    /// Whether its numbers can be.
+    /// Whether its loads are possible.
     pub(crate) fn is_possible(&self) -> bool {
         self.planned.iter().chain(&self.claimed).all(|load| (0.0..=Self::MOST).contains(load))
     }
@@ -75,11 +78,11 @@ impl KnownContract {
         (self.rate, self.bandwidth_bytes_per_second) == (rate, bandwidth_bytes_per_second)
     }
 
-    /// The plan of a guarantee that claims this.
+    /// The plan of a changed guarantee, which has these claims.
     fn scaled_to(&self, claims: [f64; 3]) -> [f64; 3] {
         core::array::from_fn(|number| match self.claimed[number] {
             claimed if claimed > 0.0 => (self.planned[number] * claims[number] / claimed).min(Self::MOST),
-            // It was not known what the other one claimed.
+            // The claim of the former guarantee was not known.
             _ => self.planned[number],
         })
     }
@@ -94,7 +97,7 @@ pub(crate) struct ContractShares {
     by_resource: [Vec<ContractShare>; 2],
     /// Plans that were kept for a guarantee which has changed since. They are scaled once the new guarantee's claim is known.
     to_scale: Vec<KnownContract>,
-    /// For how many periods they have taken too much.
+    /// For how many periods the contracts have taken too much.
     exceeded: u32,
     /// Whether `held` of some site is to be published.
     pub(crate) changed: bool,
@@ -103,15 +106,15 @@ pub(crate) struct ContractShares {
 /// The contract of one site.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct ContractShare {
-    /// U* when the contracts fitted; 0 if they never did.
+    /// U* when the contracts last fitted; 0 if they never did.
     planned: f64,
-    /// What the contract would take at full quality.
+    /// The load of the contract's requests at full quality; of a site without a contract, the load that no m moves.
     wanted: f64,
     /// Whether the site is held, in either resource.
     held: bool,
 }
 
-/// What is known in a period of requests and of their costs.
+/// The measured requests of a period, and their costs.
 type KnownOfPeriod<'a, 'b> = (&'a Measurement<'b>, &'a RequestCosts<'b>);
 
 impl ContractShares {
@@ -154,7 +157,7 @@ impl ContractShares {
         plant.sites.iter().enumerate().filter_map(of).collect()
     }
 
-    /// Goes on from plans of contracts with these sites; those of other guarantees are scaled to what the present ones claim.
+    /// Goes on from known plans of these sites; the plans of former guarantees are scaled to the claims of the present ones.
     pub(crate) fn restore(&mut self, plant: &PlantView, known: Vec<KnownContract>) {
         for known in known {
             match plant.sites.iter().position(|site| site.name == known.site) {
@@ -192,8 +195,8 @@ impl ContractShares {
         own.map(|(own, site)| (plant.classes[site.classes.start].class, own.held))
     }
 
-    /// The demand in which what contracts claim fits into the load that the plant may carry: as it is where they fit, and else
-    /// with sites that are held to their parts. Where the costs are not `known` nothing is held.
+    /// The demand with contracts that fit into the load that the plant may carry: unchanged if they fit, and else with sites
+    /// that are held to their parts. If the costs are not `known`, the demand is unchanged.
     pub(crate) fn fit<'a>(
         &mut self,
         plant: &PlantView,
@@ -213,7 +216,7 @@ impl ContractShares {
         if demand.is_divided {
             return self.fit_both(plant, (load, own_work), demand, known);
         }
-        // Rejections hide in services, and not in what the link carries.
+        // Rejections make services longer, but not the load of the link larger.
         let own_part = if demand.is_of_link() { 1.0 } else { own_work };
         let exceeds = taken(&mut self.sites, plant, demand, own_part) > most(plant, load);
         if self.is_sure(plant, exceeds) {
@@ -228,13 +231,13 @@ impl ContractShares {
         }
     }
 
-    /// Whether contracts take too much, for long enough.
+    /// Whether contracts have taken too much for long enough.
     fn is_sure(&mut self, plant: &PlantView, exceeds: bool) -> bool {
         self.exceeded = if exceeds { self.exceeded.saturating_add(1) } else { 0 };
         self.exceeded >= if plant.promised.same_host { SURE_ON_SAME_HOST } else { 1 }
     }
 
-    /// No site is held.
+    /// Releases the sites that are held.
     fn release(&mut self) {
         for own in &mut self.sites {
             self.changed |= core::mem::take(&mut own.held);
@@ -262,7 +265,7 @@ impl ContractShares {
         fitted
     }
 
-    /// Notes what each contract claims of both resources, so that the plan is known when sites come to differ in the one that
+    /// Notes the claims of each contract on both resources, so that the plan is known once sites differ in the resource that
     /// they use more.
     #[cold]
     #[inline(never)]
@@ -272,7 +275,7 @@ impl ContractShares {
         }
     }
 
-    /// Publishes whether a site is held, if that is new; returns it.
+    /// Notes whether a site is held, which is published if it changed; returns `held`.
     fn set_held(&mut self, index: usize, held: bool) -> bool {
         self.changed |= core::mem::replace(&mut self.sites[index].held, held) != held;
         held
@@ -336,7 +339,7 @@ fn most(plant: &PlantView, load: f64) -> f64 {
     load.max(plant.promised.set_point) + TAKEN_ROOM * room(plant)
 }
 
-/// The load that is shared out among them then.
+/// The load that is shared out among sites once contracts take too much.
 fn line(plant: &PlantView, load: f64) -> f64 {
     load.max(left_to_contracts(plant))
 }
@@ -346,12 +349,13 @@ pub(crate) fn left_to_contracts(plant: &PlantView) -> f64 {
     plant.promised.set_point - room(plant)
 }
 
-/// Whether a part is less than what a site needs, by more than rounding.
+/// Whether a site's part is less than its need, by more than rounding.
 fn falls_short(part: f64, need: &Need) -> bool {
     part < (1.0 - ROUNDING) * need.most
 }
 
-/// Notes what each site's contract would take at full quality; returns the sum, in which services count with this part.
+/// Notes the load of each site's contract at full quality; returns the sum over all sites, in which contracts count with the
+/// part `own_work`.
 #[inline(always)]
 fn taken(sites: &mut [ContractShare], plant: &PlantView, demand: &PlantDemand, own_work: f64) -> f64 {
     let mut all = 0.0;
@@ -371,7 +375,7 @@ fn taken(sites: &mut [ContractShare], plant: &PlantView, demand: &PlantDemand, o
     all
 }
 
-/// The contracts fit: what they claim is the plan, if they would fit when all are used.
+/// The contracts fit: their claims become the plan, if the contracts would fit even when all are used in full.
 fn plan(sites: &mut [ContractShare], plant: &PlantView, demand: &PlantDemand) {
     let fits = demand.claimed.iter().sum::<f64>() <= plant.promised.set_point;
     for ((own, claimed), site) in sites.iter_mut().zip(&demand.claimed).zip(&plant.sites) {
@@ -381,7 +385,7 @@ fn plan(sites: &mut [ContractShare], plant: &PlantView, demand: &PlantDemand) {
     }
 }
 
-/// What each site needs of the line, by its plan. `inside` is the load inside a contract, of which m decides too if the site is
+/// The need of each site, weighted by its plan. `inside` is the load inside a contract, on which m decides too if the site is
 /// held.
 fn needs(
     sites: &[ContractShare],
@@ -432,8 +436,8 @@ mod tests {
             World { plant, contracts, model, demand }
         }
 
-        /// A period in which both ask for their rate, inside their contracts unless they are held; a page takes so many seconds
-        /// of a worker. Returns what each may spend, what is fixed, and whether each is held.
+        /// A period in which both sites have the rate of their contracts, inside these unless they are held; a page takes
+        /// `seconds` of a worker. Returns of each site what it may spend, its fixed load, and whether it is held.
         fn period(&mut self, seconds: [f64; 2]) -> [(f64, f64, bool); 2] {
             let held: Vec<bool> = self.contracts.held(&self.plant).map(|(_, held)| held).collect();
             let of = |held: bool| {
@@ -471,19 +475,20 @@ mod tests {
         let mut world = World::new();
         let [cheap, twice] = world.period([0.02, 0.04]);
         assert!(close(cheap.0, 0.2) && close(twice.0, 0.4) && !cheap.2 && !twice.2, "{cheap:?} {twice:?}");
-        // 0.2 and 1.0: the second has what the first leaves.
+        // The contracts take 0.2 and 1.0: the second site has the load that the first leaves.
         for _ in 0..2 {
             let [cheap, dear] = world.period([0.02, 0.1]);
             assert!(close(cheap.1, 0.2) && !cheap.2, "full quality as before: {cheap:?}");
             assert!(close(dear.0, LINE - 0.2) && close(dear.1, 0.0) && dear.2, "{dear:?}");
         }
-        // 0.2 and 0.8 are too much, and 0.2 and 0.7 within the room that is left to chance.
+        // 0.2 and 0.8 are too much, and 0.2 and 0.7 are within the room that is left to chance.
         assert!(world.period([0.02, 0.08])[1].2);
         let [_, fits] = world.period([0.02, 0.07]);
         assert!(close(fits.0, 0.7) && !fits.2, "{fits:?}");
     }
 
-    /// The first takes 0.5 of the workers and little of the link, and the second as much of the link and little of the workers.
+    /// The first site takes 0.5 of the workers and little of the link, and the second 0.5 of the link and little of the
+    /// workers.
     #[test]
     fn contracts_with_opposite_bottlenecks_fit_and_one_that_became_dear_is_held_in_its_resource() {
         let mut period = behind_a_link([500.0, 12_500.0]);
@@ -491,7 +496,8 @@ mod tests {
         assert!(is_divided && held == [false; 2], "{held:?} {work:?} {link:?}");
         assert!(close(work[0], 0.5) && close(work[1], 0.02), "{work:?}");
         assert!(close(link[0], 0.02) && close(link[1], 0.5), "{link:?}");
-        // The first becomes 2.2 times as dear: it has of the workers what the second leaves, and the link is as it was.
+        // The first site becomes 2.2 times as dear: it has the part of the workers that the second leaves, and the link is as
+        // it was.
         let (_, [work, link], held) = period(0.11, [500.0, 12_500.0]);
         assert_eq!(held, [true, false], "{work:?} {link:?}");
         assert!(
@@ -501,7 +507,7 @@ mod tests {
         assert_eq!(period(0.05, [500.0, 12_500.0]).2, [false; 2]);
     }
 
-    /// What was planned while all used the link more holds when one of them becomes dear in work.
+    /// The plan of a time when both sites used the link more still holds when one of them becomes dear in work.
     #[test]
     fn the_plan_is_kept_when_sites_come_to_differ_in_their_bottleneck() {
         let bytes = [5_000.0, 10_000.0];
@@ -513,11 +519,12 @@ mod tests {
         assert!(close(work[0], LINE - 0.02), "{work:?}");
     }
 
-    /// Whether sites differ in what they use more, what is claimed of both resources by site, and who is held.
+    /// Whether sites differ in the resource that they use more, the claims on both resources by site, and whether each site is
+    /// held.
     type Fitted = (bool, [Vec<f64>; 2], Vec<bool>);
 
-    /// Periods of two sites of 40/s that do not share and are promised so many bytes for each request, by the seconds that a
-    /// request of the first takes, and the bytes of both.
+    /// A function that runs one period of two sites of 40/s, which do not share the excess and are promised these bytes for
+    /// each request. It takes the seconds of a request of the first site, and the bytes of a request of each.
     fn behind_a_link(promised: [f64; 2]) -> impl FnMut(f64, [f64; 2]) -> Fitted {
         let mut world = World::new();
         world.plant.promised.bandwidth_bytes_per_second = Some(1e6);
@@ -562,7 +569,7 @@ mod tests {
         let [first, second] = world.period([0.04, 0.08]);
         assert!(first.2 && second.2, "{first:?} {second:?}");
         assert!(close(first.0, LINE / 3.0) && close(second.0, 2.0 * LINE / 3.0), "{first:?} {second:?}");
-        // The plan is not what did not fit.
+        // Claims that did not fit are not the plan.
         let [first, second] = world.period([0.02, 0.08]);
         assert!(!first.2 && close(second.0, LINE - 0.2), "{first:?} {second:?}");
     }
@@ -574,13 +581,13 @@ mod tests {
         world.period([0.02, 0.1]);
         let mut after = World::new();
         after.contracts = world.contracts.kept((&world.plant, &world.demand), &after.plant);
-        assert!(after.contracts.changed, "what is published is said again");
+        assert!(after.contracts.changed, "held sites are published again");
         assert!(after.contracts.held(&after.plant).map(|(_, held)| held).eq([false, true]));
         let [cheap, dear] = after.period([0.04, 0.1]);
         assert!(cheap.2 && close(cheap.0, LINE / 3.0) && dear.2, "{cheap:?} {dear:?}");
     }
 
-    /// The twin, which has no plan, holds the site whose pages are as they were.
+    /// The twin has no plan, and holds the site whose pages are as they were.
     #[test]
     fn after_a_restart_a_site_that_became_dear_is_held_by_the_plan_as_before() {
         let mut world = World::new();
@@ -593,7 +600,7 @@ mod tests {
         assert!(twin.period([0.02, 0.1])[0].2);
     }
 
-    /// Half as much again is promised to the second, so it claims 1.5 where it claimed 1.0, and its plan of 0.4 is 0.6.
+    /// The second site is promised half as much again, so it claims 1.5 instead of 1.0, and its plan of 0.4 becomes 0.6.
     #[test]
     fn the_plan_of_another_guarantee_is_scaled_to_what_it_claims() {
         let mut world = World::new();
@@ -604,19 +611,19 @@ mod tests {
             guarantee.rate *= 1.5;
         }
         after.contracts = world.contracts.kept((&world.plant, &world.demand), &after.plant);
-        assert_eq!(after.known()[1], world.known()[1], "until it is known what it claims");
+        assert_eq!(after.known()[1], world.known()[1], "until its claim is known");
         let [cheap, dear] = after.period([0.02, 0.1]);
         assert!(close(cheap.1, 0.2) && !cheap.2 && close(dear.0, LINE - 0.2) && dear.2, "{cheap:?} {dear:?}");
         assert!(close(after.known()[1].planned[0], 0.6), "{:?}", after.known());
-        // The first site is no more, and the second has no contract: nothing is left to go on from.
+        // The first site is gone, and the second has no contract: no plan is left.
         let mut other = World::new();
         (other.plant.sites[0].name, other.plant.sites[1].guarantee) = ("third".into(), None);
         other.contracts.restore(&other.plant, world.known());
         assert!(other.known().is_empty());
     }
 
-    /// Contracts take all of the link, and rejections hide in a fifth of the services: they are too much for the link all the
-    /// same.
+    /// Contracts take all of the link, and rejections make up more than four fifths of the busy time: contracts are too much
+    /// for the link all the same.
     #[test]
     fn what_rejections_hide_in_services_is_no_part_of_what_a_link_carries() {
         let mut world = World::new();

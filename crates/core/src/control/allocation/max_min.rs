@@ -1,28 +1,27 @@
 //! Shares a plant's load among sites: contracts first, by priority inside each site, then the excess by weight.
 //!
 //! The plant's law gives the load T that the plant may carry in the next period: the set point, corrected by the law's
-//! feedback. T is shared
-//! anew in each period, according to the arrivals:
+//! feedback. T is shared out anew in each period, according to the arrivals:
 //!
 //! 1. *Fixed*: requests inside a contract, and exempt ones, are served at full quality whatever is decided here.
-//! 2. *Contracts* (UC 5.1): a site may spend `U*_i = a R_max + b W_max`; what is fixed counts against it. The highest m
-//!    at which the rest of the site's load fits into this is its m_site.
-//! 3. *Priorities* (UC 5.2): inside a site, group j of equal priority may spend
-//!    `U*_j = U* - sum of higher groups, at the level that they are given - sum of rejecting all lower ones`.
-//! 4. *Excess* (UC 5.3): what T leaves goes to the sites that want more, by weighted max-min fairness over all that a site
+//! 2. *Contracts* (UC 5.1): a site may spend `U*_i = a R_max + b W_max`; the fixed load counts against it. The highest m at
+//!    which the rest of the site's load fits into this is its m_site.
+//! 3. *Priorities* (UC 5.2): inside a site, group j of equal priority may spend `U*_j = U* - sum of higher groups, at the level
+//!    that they are given - sum of rejecting all lower ones`.
+//! 4. *Excess* (UC 5.3): the rest of T goes to the sites that want more, by weighted max-min fairness over all that a site
 //!    gets: there is a level x so that each site spends `max(what its contract carries, min(all that it wants, weight x))`. A
-//!    site without a contract has U* = 0 and its load is all excess. A site spends its total by priority again. So m is
-//!    never below m_site. This is UC's max(m_site, m_best_effort) with one m_best_effort for each site: a site whose
-//!    contract already carries more than weight x gets just that. When the others want less, x rises, and the site has a
-//!    part of the excess too. (One m_best_effort for all sites would give most to the site that asks most.)
+//!    site without a contract has U* = 0 and its load is all excess. A site spends its total by priority again. So m is never
+//!    below m_site. This is UC's max(m_site, m_best_effort) with one m_best_effort for each site: a site whose contract already
+//!    carries more than weight x gets just that. When the others want less, x rises, and the site has a part of the excess too.
+//!    (One m_best_effort for all sites would give most to the site that requests most.)
 //!
 //! No site has an integrator: m_site and m follow from rates and costs in each period, and the one bias of the plant moves T.
-//! So no integrator can wind up while another one acts, and none must track another as in the paper. A negative bias takes
-//! from the excess first. When no excess is left, it takes from what contracts spend beyond the fixed load, from all by the
-//! same factor, but leaves them a load (`contracts.rs`): the measured load may be one that no level moves, as that of a site
-//! with deadlines.
+//! So no integrator can wind up while another one acts, and none must track another as in the paper. A negative bias takes from
+//! the excess first. When no excess is left, it takes from the load that contracts spend beyond the fixed load, from all by the
+//! same factor, but leaves contracts a least load (`contracts.rs`): the measured load may be one that no level moves, as that
+//! of a site with deadlines.
 //!
-//! Where a plant has two resources (UC eq. 9), and all use the same one more, that one is shared out. Where groups differ in
+//! If a plant has two resources (UC eq. 9) and all groups use the same one more, that one is shared out. If groups differ in
 //! the resource that they use more, `two_resources` shares out both.
 
 use super::two_resources::{TwoResources, least_loads};
@@ -31,7 +30,7 @@ use crate::control::utilization::view::SiteView;
 use alloc::vec::Vec;
 use core::ops::Range;
 
-/// What a site may spend, in units of the plant's capacity.
+/// The load that a site may spend, in units of the plant's capacity.
 #[derive(Clone, Debug)]
 pub(crate) struct Claim {
     /// U*_i; 0 for a site without a contract.
@@ -53,7 +52,7 @@ impl Claim {
     }
 }
 
-/// What sites may spend, and what their groups want.
+/// The claims of sites, and the demands of their groups.
 #[derive(Clone, Copy)]
 pub(crate) struct Wants<'a> {
     pub(crate) claims: &'a [Claim],
@@ -65,8 +64,8 @@ pub(crate) struct Wants<'a> {
 }
 
 impl Wants<'_> {
-    /// Sets the groups' shares, as [`share_out`] does. If `kept` is given, each site gets at least what its groups take at
-    /// these m where the contracts leave it, even beyond T.
+    /// Sets the groups' shares, as [`share_out`] does. If `kept` is given and contracts fit, each site gets at least the load
+    /// of its groups at these m, even beyond T.
     pub(super) fn share_out(self, capacity: f64, drain: f64, kept: &[f64], shares: &mut [GroupShare]) {
         match self.divided {
             Some(divided) => divided.share_out((capacity, self.left_to_contracts), kept, shares),
@@ -95,7 +94,7 @@ impl Wants<'_> {
         }
     }
 
-    /// Sets what each group may count on, as [`entitle`] does, beside these shares.
+    /// Sets each group's entitlement, as [`entitle`] does; with two resources it depends on these shares.
     pub(super) fn entitle(self, capacity: f64, shares: &[GroupShare], entitled: &mut [GroupShare]) {
         match self.divided {
             Some(divided) => divided.entitle(capacity, shares, entitled),
@@ -109,14 +108,14 @@ impl Wants<'_> {
 pub(crate) struct GroupShare {
     /// The load that the group may bring; that of the workers, if both resources are shared out.
     pub(crate) load: f64,
-    /// The group's load on the link then.
+    /// The group's load on the link, if both resources are shared out.
     pub(crate) link: f64,
     /// m_site: the m that the site's own contract carries.
     pub(crate) site_level: f64,
 }
 
 /// Sets the groups' shares. `capacity` is T. `drain`, as in [`Demand::offered`], is the part of its backlog that each group
-/// must carry. If `least` is given, each site gets at least that where the contracts leave it, even beyond T.
+/// must carry. If `least` is given and contracts fit, each site gets at least this load, even beyond T.
 pub(crate) fn share_out(
     wants: Wants<'_>,
     capacity: f64,
@@ -163,8 +162,8 @@ pub(crate) fn share_out(
     }
 }
 
-/// Sets what each group may count on, however much it wants, if all others want what they want now and no site has a
-/// contract.
+/// Sets the entitlement of each group: the load that it may take however much its site wants, if the other sites want what they
+/// want now and no site has a contract.
 pub(crate) fn entitle(wants: Wants<'_>, capacity: f64, shares: &mut [GroupShare]) {
     let Wants { claims, groups, .. } = wants;
     let need = |claim: &Claim| Need {
@@ -175,7 +174,7 @@ pub(crate) fn entitle(wants: Wants<'_>, capacity: f64, shares: &mut [GroupShare]
     let needs: Vec<Need> = claims.iter().map(need).collect();
     let breakpoints = breakpoints(&needs);
     for (site, claim) in claims.iter().enumerate() {
-        // The point beyond which the site itself wants no more is left out: its entitlement is that of endless demand.
+        // The breakpoint beyond which the site itself wants no more is left out: its entitlement is that of endless demand.
         let others =
             breakpoints.iter().filter(|breakpoint| breakpoint.site != site || breakpoint.change > 0.0);
         let level = water_level(others, &needs, capacity).unwrap_or(f64::INFINITY);
@@ -189,7 +188,8 @@ pub(super) fn at_level(groups: &[Demand], claim: &Claim, drain: f64, m: impl Fn(
     groups[claim.groups.clone()].iter().map(|demand| demand.offered(m(demand), drain)).sum()
 }
 
-/// The levels at which a site fits into its contract: passes each group and its m_site; returns what is spent at them.
+/// Passes each group of a site with the m_site at which the site fits into its contract; returns the load that is spent at
+/// these m.
 pub(crate) fn own_levels(
     claim: &Claim,
     groups: &[Demand],
@@ -200,7 +200,8 @@ pub(crate) fn own_levels(
     spend(claim, groups, own, drain, |group, _, m| set(group, m))
 }
 
-/// Spends a budget by priority; passes each group, its load and the m at which it fits; returns what was spent.
+/// Spends a budget by priority; passes each group, the load that it may spend and the m at which it fits; returns the load that
+/// was spent.
 fn spend(
     claim: &Claim,
     groups: &[Demand],
@@ -222,7 +223,7 @@ fn spend(
     spent
 }
 
-/// The least that a site gets and the most that it wants.
+/// The least load that a site gets and the most that it wants.
 pub(super) struct Need {
     pub(super) least: f64,
     pub(super) most: f64,
@@ -259,7 +260,7 @@ fn breakpoints(needs: &[Need]) -> Vec<Breakpoint> {
     breakpoints
 }
 
-/// The water level at which all sites together get `total`, if the last breakpoint is not enough; `None` where it is.
+/// The water level at which all sites together get `total`; `None` if the total stops growing before.
 fn water_level<'a>(
     breakpoints: impl Iterator<Item = &'a Breakpoint>,
     needs: &[Need],
@@ -338,7 +339,7 @@ mod tests {
         let claims = [claim(0.6, 0..1), claim(0.0, 1..2)];
         let got = share(&claims, &groups);
         assert!(close(got[0], 0.6) && close(got[1], 0.3), "{got:?}");
-        // It carries less: each has half.
+        // The contract carries less than half of the plant: each site has half.
         let claims = [claim(0.3, 0..1), claim(0.0, 1..2)];
         let got = share(&claims, &groups);
         assert!(close(got[0], 0.45) && close(got[1], 0.45), "{got:?}");
@@ -404,7 +405,7 @@ mod tests {
         assert!(equal(given(&[], 1.0), &[]));
     }
 
-    /// For any load: nothing beyond the capacity, m at least m_site, and nothing left while a site wants more.
+    /// For any demand: no load beyond the capacity, m at least m_site, and no capacity left while a site wants more.
     #[test]
     fn properties_of_every_sharing() {
         let mut random = crate::random::Random::new(11);

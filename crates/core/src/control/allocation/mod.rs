@@ -2,12 +2,13 @@
 //!
 //! *In*: a law's target, and a plant's demand by site and group. *Out*: an [`Allocation`], m of the plant and by group.
 //!
-//! `contracts` says what each contract may spend where they do not all fit, `max_min` shares a load out among sites (contracts
-//! first, by priority inside each site, what is left by weight), `two_resources` does so where sites differ in the resource
-//! that they use more, and `next_level` finds the m at which each part offers its load. Where one site of one priority without
-//! a contract has a plant to itself nothing is shared: every class has the m of the plant.
+//! `contracts` limits each contract's load if they do not all fit, `max_min` shares a load out among sites (contracts first, by
+//! priority inside each site, the rest by weight), `two_resources` does so if sites differ in the resource that they use more,
+//! and `next_level` finds the m at which each group offers its load. If one site of one priority without a contract has a plant
+//! to itself, no load is shared out: every class has the m of the plant.
 //!
-//! While the capacity is not known (the workers are not found yet) no request is rejected, and pages are lighter if much waits.
+//! Once the capacity has not been known for some periods (the workers are not found yet), no request is rejected, and pages are
+//! lighter if much work waits.
 
 mod carried;
 pub(crate) mod contracts;
@@ -30,32 +31,34 @@ pub(crate) struct Allocation {
     /// m of the plant as a whole.
     pub(crate) level: f64,
     /// For how many periods the plant's capacity has not been known, up to [`STAYS_FOR`]. From then on `level` is M: no request
-    /// is rejected, and none is degraded unless much waits.
+    /// is rejected, and none is degraded unless much work waits.
     unknown: u32,
-    /// For how many periods more pages are lighter while the capacity is not known, and none is rejected once it is.
+    /// For how many more periods pages are lighter while the capacity is not known, and no request is rejected once it is
+    /// known.
     lighter: u32,
     /// Whether some requests are to be rejected, or would be if the capacity was known.
     pub(crate) rejects: bool,
-    /// Whether some were to be rejected in the period before.
+    /// Whether some requests were to be rejected in the period before.
     pub(crate) did_reject: bool,
     /// m of the plant as it would be if the capacity was known.
     wanted: f64,
-    /// m by group, where the plant is shared.
+    /// m by group, if the plant is shared.
     groups: Vec<f64>,
     /// The shares by group.
     shares: Vec<GroupShare>,
     carried: CarriedGroups,
 }
 
-/// Periods for which levels stay after what they were set for has ended: a known capacity, since another number of workers is
-/// tried within fewer and full pages for all would be an overload meanwhile; and much that waits.
+/// Periods for which levels stay after their reason has ended. After a known capacity they stay because another number of
+/// workers is tried within fewer periods, and full pages for all would be an overload meanwhile. After much work has waited,
+/// pages stay lighter.
 const STAYS_FOR: u32 = 4;
 /// While the capacity is unknown, pages get lighter if more work than this waits, at full quality and in periods of the assumed
 /// capacity. It is little, since far too many workers are assumed until their number is found.
 const MUCH_WAITS: f64 = 0.25;
 
 impl Allocation {
-    /// Everything at the highest level.
+    /// The allocation with every class at its highest level.
     pub(crate) fn top(plant: &PlantView) -> Self {
         Allocation {
             level: plant.top,
@@ -70,13 +73,13 @@ impl Allocation {
         }
     }
 
-    /// Whether some were to be rejected in the period before too.
+    /// Whether some requests are to be rejected, and were in the period before too.
     pub(crate) fn lasts(&self) -> bool {
         self.rejects && self.did_reject
     }
 
-    /// The allocation that meets the target in the next period. Unless `capacity_known` it stays as it was, and rejects nobody
-    /// once that has not been known for long.
+    /// The allocation that meets the target in the next period. Unless `capacity_known`, the allocation stays as it was, and
+    /// rejects no request once the capacity has not been known for some periods.
     pub(crate) fn allocate(
         &mut self,
         plant: &PlantView,
@@ -158,8 +161,9 @@ impl Allocation {
         self.unknown == STAYS_FOR
     }
 
-    /// m of a class, before it is clamped to the class's levels. A server that has become slow before its workers were found
-    /// has less use of full pages than of lighter ones, unless another plant serves these; a group that is first keeps its own.
+    /// m of a class, before it is clamped to the class's levels. While the capacity is not known and much work waits, a class
+    /// has its lowest level, because the server may have become slow before its workers were found; a class keeps its level if
+    /// another plant serves the lower ones, and a group of a shared plant that is allocated more than m = 1 keeps that.
     pub(crate) fn level_of(&self, plant: &PlantView, class: &ClassView) -> f64 {
         let is_lighter = self.lighter > 0 && class.base == 0;
         match (self.is_unknown(), plant.is_shared) {
@@ -196,7 +200,7 @@ impl Allocation {
         (self.level, self.wanted) = (level, level);
     }
 
-    /// Whether no class of which requests come has more than its lowest level.
+    /// Whether no class with arriving requests has more than its lowest level.
     pub(crate) fn is_at_lowest(&self, plant: &PlantView, demand: &PlantDemand) -> bool {
         let none_has_more =
             |(m, own): (&f64, &Demand)| is_lowest(*m) || own.offered(*m, 0.0) <= own.offered(1.0, 0.0);
@@ -204,13 +208,13 @@ impl Allocation {
         if plant.is_shared { groups.all(none_has_more) } else { is_lowest(self.level) }
     }
 
-    /// Whether every class has the least m that it is given.
+    /// Whether every class has the least m that it may be given.
     pub(crate) fn is_at_least(&self, plant: &PlantView) -> bool {
         let mut moved = plant.classes.iter().filter(|class| !class.exempt);
         moved.all(|class| self.level_of(plant, class) <= class.least)
     }
 
-    /// Goes on after periods in which no request came.
+    /// Goes on after periods in which no request arrived.
     pub(crate) fn idle(&mut self) {
         self.carried.idle();
         self.lighter = 0;
@@ -232,7 +236,7 @@ mod tests {
 
     const TARGET: LoadTarget = LoadTarget::plain(0.8);
 
-    /// Groups of one level that offer these loads, and nothing else.
+    /// Groups of one level that offer these loads, without any other load.
     fn demand(plant: &PlantView, loads: &[f64]) -> PlantDemand {
         let mut demand = PlantDemand::new(plant);
         for (group, load) in demand.groups.iter_mut().zip(loads) {
@@ -267,13 +271,13 @@ mod tests {
         let mut allocation = Allocation::top(&own);
         let found = allocation.allocate(&own, &LawTarget::Load(TARGET), &demand, true);
         let [first, second] = [0, 1].map(|index| found.level_of(&own, &own.classes[index]));
-        // Each gets half of the load, 0.4.
+        // Each site gets half of the load, 0.4.
         assert!((first - 0.8).abs() < 1e-6 && (second - 0.4).abs() < 1e-6, "{found:?}");
         assert!((found.site_level(&own, &own.classes[0]).expect("a contract") - 0.5).abs() < 1e-6);
         assert_eq!(found.site_level(&own, &own.classes[1]), None);
     }
 
-    /// Sites with opposite bottlenecks: the m of each after some periods of a peak, and of a load that fits both resources.
+    /// Sites with opposite bottlenecks: the m of each after a peak, and after loads that fit both resources.
     #[test]
     fn a_load_that_fits_both_resources_turns_nobody_away_after_a_peak_either() {
         let mut own = plant(alloc::vec![class(0, 1), class(1, 1)]);
@@ -334,7 +338,7 @@ mod tests {
         };
         let waits = [(0.2, false), (0.3, false), (0.0, false), (0.0, false), (0.0, false), (0.0, false)];
         assert_eq!(waits.map(&mut m), [2.0, 1.0, 1.0, 1.0, 1.0, 2.0]);
-        // None is rejected in the first periods with a capacity that was found meanwhile.
+        // No request is rejected in the first periods after the capacity was found.
         let found = [(0.3, false), (0.0, true), (0.0, true), (0.0, true), (0.0, true)];
         assert_eq!(found.map(&mut m), [1.0, 1.0, 1.0, 1.0, 0.8]);
     }

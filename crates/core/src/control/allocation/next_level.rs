@@ -3,11 +3,11 @@
 use crate::control::{Demand, LoadTarget};
 use libm::fabs;
 
-/// The deadband of m: 0.002 of all clients; where few are served, a tenth of those.
+/// The deadband of m: 0.002 of all clients; if few clients are served, a tenth of those.
 const DEADBAND: f64 = 0.002;
 const DEADBAND_OF_FEW: f64 = 0.1;
 
-/// Whether no client has more than the lowest level, but for the remainder that the deadband leaves.
+/// Whether no client has more than the lowest level, apart from the remainder that the deadband leaves.
 pub(crate) fn is_lowest(m: f64) -> bool {
     m <= 1.0 + DEADBAND
 }
@@ -27,7 +27,7 @@ pub(crate) fn next_level(target: &LoadTarget, m: f64, demand: &Demand) -> f64 {
     if fabs(next - m) >= deadband || at_an_end { next } else { m }
 }
 
-/// The least m that the rules allow where the formula asks for rejections.
+/// The least m that the rules allow if the formula demands rejections.
 fn least(target: &LoadTarget, m: f64, demand: &Demand) -> f64 {
     if target.carried || (target.unconfirmed && m >= 1.0) {
         return 1.0;

@@ -1,22 +1,22 @@
 //! Shares out both resources of a plant, the time of its workers and the bandwidth of its link (UC eq. 9), among groups that
 //! differ in the one that they use more.
 //!
-//! Each resource is shared out by itself, by the rules of `max_min`, with what contracts take of that resource: *work* and
-//! *link*. A group has the lower of the two m that follow. What it cannot use of one resource because of the other is shared
-//! out again, in rounds: among the claims on work the group counts with what it takes at the m that the link leaves it, and the
-//! other way round. From round to round m by work rises and m by link falls, so that they meet.
+//! Each resource, *work* and *link*, is shared out by itself, by the rules of `max_min`, with the contracts' claims on that
+//! resource. A group has the lower of the two m that follow. The part of one resource that a group cannot use because of the
+//! other is shared out again, in rounds: among the claims on work the group counts with its work at the m that the link leaves
+//! it, and the other way round. From round to round m by work rises and m by link falls, so that they meet.
 //!
 //! The result is fair in the sense of "No justified complaints: on fair sharing of multiple resources" (Dolev, Feitelson,
-//! Halpern, Kupferman and Linial, ITCS 2012): a group that does not get all that it asks for has a bottleneck, a resource that
-//! is full and of which its site has its part by weight at least. Neither sum exceeds T (unless what no m moves does), nobody
-//! is below M while both sums fit, and a site within what the plan counted for it of both resources keeps full quality.
+//! Halpern, Kupferman and Linial, ITCS 2012): a group that does not get all that it wants has a bottleneck, a resource that is
+//! full and of which its site has its part by weight at least. Neither sum exceeds T (unless the load that no m moves does), no
+//! group is below M while both sums fit, and a site within its plan for both resources keeps full quality.
 //!
 //! Dominant resource fairness (Ghodsi et al., NSDI 2011) would raise all sites by the resource that each uses more, and stop
 //! those that use a resource once it is full. But nearly every site uses a little of both, so downloads that need a hundredth
 //! of the workers would be held to the same part of an idle link as other sites have of the workers.
 //!
-//! A site that does not share the excess is held to its U*, `max(a R + b W, b' W)`, in each resource. Only what its contract
-//! takes of a resource is kept for it; the rest is excess.
+//! A site that does not share the excess is held to its U*, `max(a R + b W, b' W)`, in each resource. Only its contract's claim
+//! on a resource is kept for it; the rest is excess.
 
 use super::max_min::{Claim, GroupShare, Wants, at_level, entitle, share_out};
 use crate::control::Demand;
@@ -26,24 +26,24 @@ use crate::control::utilization::view::{PlantView, SiteView};
 use alloc::vec::Vec;
 use libm::fabs;
 
-/// After so many rounds what is left to be shared out again is at most a hundredth, where two sites hold each other with
-/// demands that differ by a tenth in the two resources.
+/// The most rounds. After these, at most a hundredth is left to be shared out again if two sites limit each other with demands
+/// that differ by a tenth in the two resources.
 const ROUNDS: usize = 12;
 /// Shares that move by less than this stand still.
 const STANDS: f64 = 1e-6;
 
-/// What sites claim and groups want of each resource, in the order of [`Resource::BOTH`].
+/// The claims of sites and the demands of groups on each resource, in the order of [`Resource::BOTH`].
 #[derive(Debug)]
 pub(crate) struct TwoResources {
     claims: [Vec<Claim>; 2],
     groups: [Vec<Demand>; 2],
-    /// By group: the load that its site allows, where it does not share the excess; else without a bound.
+    /// By group: the load that the U* of its site allows, if the site does not share the excess; else infinite.
     most: [Vec<f64>; 2],
     drain: f64,
 }
 
 impl TwoResources {
-    /// What the sites of a plant claim and want, with this part of the backlog.
+    /// The claims and demands of a plant's sites, with the part `drain` of the backlog.
     pub(crate) fn new(plant: &PlantView, demand: &PlantDemand, drain: f64) -> Self {
         let claims = Resource::BOTH.map(|resource| {
             let own = demand.of(resource);
@@ -55,7 +55,8 @@ impl TwoResources {
         TwoResources::of(claims, &demand.groups, &demand.claimed, drain)
     }
 
-    /// What sites with these claims want; by site: U*, to which it is held if it does not share the excess.
+    /// The demands of sites with these claims. `allowed` is by site the U* to which a site is held that does not share the
+    /// excess.
     pub(super) fn of(mut claims: [Vec<Claim>; 2], groups: &[Demand], allowed: &[f64], drain: f64) -> Self {
         let groups =
             Resource::BOTH.map(|resource| groups.iter().map(|own| own.of(resource)).collect::<Vec<_>>());
@@ -72,14 +73,14 @@ impl TwoResources {
                     most[first + group] = enough(own[group].offered(m, drain));
                 }
             });
-            // It takes of the excess what it is allowed beyond its part of a resource.
+            // Beyond its contract's part of a resource, the site takes its allowed load from the excess.
             (work.shares, link.shares) = (true, true);
         }
         TwoResources { claims, groups, most, drain }
     }
 
-    /// As [`share_out`] does: sets the groups' shares of both resources, and m_site. If `kept` is given, each site gets at
-    /// least what its groups take at these m, even beyond T.
+    /// Sets the groups' shares of both resources, and m_site, as [`share_out`] does. If `kept` is given and contracts fit, each
+    /// site gets at least the load of its groups at these m, even beyond T.
     pub(super) fn share_out(
         &self,
         (capacity, left_to_contracts): (f64, f64),
@@ -97,7 +98,7 @@ impl TwoResources {
             let stand = all.all(|(before, after)| before == after || fabs(before - after) < STANDS);
             let [work, link] = &loads;
             for (group, share) in shares.iter_mut().enumerate() {
-                // Work was shared out by what the link left before.
+                // Work was shared out by the link's shares of the round before.
                 (share.load, share.link) = (work[group], link[group].min(before[1][group]));
             }
             if stand {
@@ -114,12 +115,13 @@ impl TwoResources {
         }
     }
 
-    /// The claims on one resource with contracts that fit it: if all would take more, each has the same part. (By what each
-    /// wants in a round, as `max_min` does it, a site has the more the more it wants, and the rounds do not come to rest.)
+    /// The claims on one resource with contracts that fit it: if all contracts together would take more, each has the same part
+    /// of its claim. (If they were cut by each round's demands, as in `max_min`, a site would have the more the more it wants,
+    /// and the rounds would not come to rest.)
     fn kept_contracts(&self, resource: usize, capacity: f64) -> Vec<Claim> {
         let (mut claims, groups) = (self.claims[resource].clone(), &self.groups[resource]);
         let rejecting = |claim: &Claim| at_level(groups, claim, 0.0, |_| 0.0);
-        // What a site does not ask for takes nothing from another contract.
+        // The part of a contract that its site does not use takes nothing from another contract.
         let whole = |claim: &Claim| at_level(groups, claim, self.drain, |own| f64::from(own.top));
         let budget = |claim: &Claim| (claim.promised - claim.fixed).min(whole(claim)).max(rejecting(claim));
         let least: f64 = claims.iter().map(rejecting).sum();
@@ -135,7 +137,7 @@ impl TwoResources {
         claims
     }
 
-    /// Shares out one resource among what is wanted at the m that the other one leaves.
+    /// Shares out one resource among the groups' demands at the m that the other resource leaves them.
     fn fill(
         &self,
         (resource, claims): (usize, &[Claim]),
@@ -152,7 +154,7 @@ impl TwoResources {
         share_out(wants, capacity, self.drain, &least, &mut shares);
         for (group, share) in shares.iter().enumerate() {
             let wanted = &wanted[group];
-            // What takes nothing of the resource fits whatever rounding leaves.
+            // A demand without any load on the resource fits, whatever rounding leaves.
             let fits = wanted.offered(f64::from(wanted.top), self.drain) <= 0.0
                 || wanted.solve(share.load, self.drain) >= f64::from(wanted.top);
             let load = if fits { f64::INFINITY } else { share.load };
@@ -160,15 +162,16 @@ impl TwoResources {
         }
     }
 
-    /// What a group wants of a resource if it may bring so much of the other one.
+    /// The demand of a group for a resource if `other` is its share of the other resource.
     fn wanted(&self, resource: usize, group: usize, other: &f64) -> Demand {
         let own = &self.groups[resource][group];
         let most = own.solve(self.most[resource][group], self.drain);
         own.at_most(self.groups[1 - resource][group].solve(*other, self.drain).min(most))
     }
 
-    /// What each group may count on, as [`entitle`] has it, where its demand for each resource is limited by its present share
-    /// of the other one. The two results become one load: that of the resource of which the group gets the smaller part.
+    /// Sets each group's entitlement, as [`entitle`] does, with a demand for each resource that is limited by the group's
+    /// present share of the other one. The two results become one load: the group's larger load, times the smaller of the two
+    /// parts that it gets.
     pub(super) fn entitle(&self, capacity: f64, shares: &[GroupShare], entitled: &mut [GroupShare]) {
         let by_resource = [0, 1].map(|resource| {
             let other = |share: &GroupShare| if resource == 0 { share.link } else { share.load };
@@ -206,7 +209,7 @@ impl TwoResources {
         work.solve(share.load, self.drain).min(link.solve(share.link, self.drain))
     }
 
-    /// What a group wants of each resource, and its share of it.
+    /// The demand of a group for each resource, and its share of that resource.
     pub(super) fn of_group(&self, group: usize, share: &GroupShare) -> [(&Demand, f64); 2] {
         let [work, link] = self.groups.each_ref().map(|own| &own[group]);
         [(work, share.load), (link, share.link)]
@@ -218,22 +221,22 @@ fn enough(load: f64) -> f64 {
     load * (1.0 + 1e-9) + 1e-12
 }
 
-/// By site: what its groups take at these m; nothing where no m are given.
+/// By site: the load of its groups at the m of `kept`; empty if no m are given.
 pub(super) fn least_loads(claims: &[Claim], groups: &[Demand], drain: f64, kept: &[f64]) -> Vec<f64> {
     let needed = |group: usize| groups[group].offered(kept[group], drain);
     let sites = claims.iter().filter(|_| !kept.is_empty());
     sites.map(|claim| claim.groups.clone().map(needed).sum()).collect()
 }
 
-/// The levels at which the groups of one site, highest priority first, take no more than these budgets of both resources:
-/// passes each group's place in the site, and its m.
+/// Passes the index of each group of one site, highest priority first, with the m at which the groups take no more than these
+/// budgets of both resources.
 pub(crate) fn levels_within(
     groups: [&[Demand]; 2],
     budgets: [f64; 2],
     drain: f64,
     mut set: impl FnMut(usize, f64),
 ) {
-    // Lower groups count with their rejections only, as where there is one resource.
+    // Lower groups count with their rejections only, as with one resource.
     let rejecting = groups.map(|own| own.iter().map(|demand| demand.offered(0.0, 0.0)).sum::<f64>());
     let mut left = [0, 1].map(|resource| budgets[resource].max(0.0) - rejecting[resource]);
     for group in 0..groups[0].len() {
@@ -255,7 +258,7 @@ mod tests {
     use crate::control::utilization::demand::LoadParts;
     use core::ops::Range;
 
-    /// A group of one level that takes so much of each resource.
+    /// A group of one level with these loads on the two resources.
     fn group(arriving: f64, link: f64) -> Demand {
         let mut demand = Demand::arriving(&[0.0, arriving]);
         demand.levels[1].link = link;
@@ -313,7 +316,7 @@ mod tests {
 
     #[test]
     fn what_a_site_cannot_use_of_one_resource_because_of_the_other_is_shared_out_again() {
-        // The workers leave the first 0.2125, so 0.17 of the link; the third has the rest of the link.
+        // The workers leave the first site m = 0.2125, and so 0.17 of the link; the third site has the rest of the link.
         let found = levels(&[group(2.0, 0.8), group(2.0, 0.0), group(0.0, 0.8)]);
         assert!(close(found[0], 0.2125) && close(found[1], 0.2125), "{found:?}");
         assert!(close(found[2], 0.68 / 0.8), "{found:?}");
@@ -334,11 +337,11 @@ mod tests {
         let mut claims = claims(&[(0..1, [0.5, 0.02]), (1..2, [0.02, 0.5])]);
         claims.iter_mut().flatten().for_each(|claim| claim.shares = false);
         let own = TwoResources::of(claims.clone(), &groups, &[0.5, 0.5], 0.0);
-        // The first has pages that are larger than its contract is for: what the second leaves of the link.
+        // The first site's pages are larger than its contract is for: it has the part of the link that the second leaves.
         let (shares, found) = shared(&own, 0.85);
         assert!(close(found[0], 0.7) && found[1] == 1.0, "{found:?}");
         assert!(close(shares[0].site_level, 0.04) && close(shares[1].site_level, 1.0), "{shares:?}");
-        // Alone it has what it is allowed of each.
+        // Alone, the site has its allowed part of each resource.
         let alone = [group(0.5, 1.0), group(0.0, 0.0)];
         let found = shared(&TwoResources::of(claims, &alone, &[0.5, 0.5], 0.0), 0.85).1;
         assert!(close(found[0], 0.5), "{found:?}");
@@ -356,8 +359,8 @@ mod tests {
         assert!(close(found[0], 0.5) && close(found[1], 0.5) && found[2] > 0.8, "{found:?}");
     }
 
-    /// For any load: no more than the capacity of either resource; all is served where that fits; a contract is kept that fits;
-    /// priorities are filled from the top; and who is below M has a bottleneck that is full, and its part of it.
+    /// For any demand: no load is beyond the capacity of either resource; all requests are served if they fit; contracts that
+    /// fit are kept; priorities are filled from the top; and a site below M has a full bottleneck, and its part of it.
     #[test]
     fn properties_of_every_sharing_of_two_resources() {
         let mut random = crate::random::Random::new(12);
@@ -369,7 +372,7 @@ mod tests {
             for site in 0..4 {
                 let first = groups.len();
                 for _ in 0..=(site % 3) {
-                    // Most differ much in the resource that they use more.
+                    // Most groups use one resource much more than the other.
                     let (work, skew) = (0.01 + size * uniform(), 20.0_f64.powf(2.0 * uniform() - 1.0));
                     let mut demand = Demand::arriving(&[0.01 * work * uniform(), 0.2 * work, work]);
                     (demand.levels[1].link, demand.levels[2].link) = (0.1 * work * skew, 0.5 * work * skew);
