@@ -1,23 +1,24 @@
 //! The chance of being late that admission accepts of a rank's requests.
 //!
-//! A request is admitted if its chance to be late is at most what was promised. That refuses many where the wait is due to
-//! lower ranks, whose requests in service are not preempted: the share that is late of those admitted stays far below the
-//! promised one, and each of those refused had a good chance. So while more of a rank's work is refused than is late, a
-//! greater chance is accepted, and a smaller one again once that is not so:
+//! A request is admitted if its chance to be late is at most the promised one. If waits are due to lower ranks, whose requests
+//! in service are not preempted, this rule refuses many requests: the late share of the admitted requests stays far below the
+//! promised one, and each refused request had a good chance to be in time. So while more of a rank's work is refused than is
+//! late, the accepted chance grows, and otherwise it falls again:
 //!
 //! ```text
 //! d ln(chance) / dt = +1 / PACE  if refused > late + LEAST * admitted,  else -1 / PACE
 //! ```
 //!
-//! all three over the last ten seconds or so. A chance above one half is never accepted: up to that, to be late is no worse
-//! than to be refused. A request that is late takes the place of others of its rank and higher ones, so the chance is at most
-//! the part of the plant that lower ranks use and these leave: a rank that wants more than the whole plant gains nothing from
-//! later answers. What takes too long even alone is not counted as refused, since no greater chance would let it in.
+//! all three over the last ten seconds or so. A chance above one half is never accepted: up to that, a late request is no
+//! greater loss than a refused one. A late request takes the place of other requests of its rank and of higher ranks, so the
+//! chance is at most the part of the plant that lower ranks use and these ranks leave: a rank that wants more than the whole
+//! plant gains nothing from later answers. A request that takes too long even alone does not count as refused, since no greater
+//! chance would admit it.
 //!
 //! **No rank is locked out.** While a greater chance is accepted, one request of the rank at a time that would wait for too
-//! long is admitted all the same. Where next to nothing of a rank is admitted while lower ranks are served, one request at a
-//! time is admitted even if it would take too long alone: its estimate may be of other requests, or of a server that was
-//! slower. A pause of nine times as long as it was in service follows, so that such requests take a tenth of a worker.
+//! long is admitted all the same. If next to no work of a rank is admitted while lower ranks are served, one request at a time
+//! is admitted even if it would take too long alone: its estimate may be of other requests, or of a server that was slower. A
+//! pause of nine times the service time of that request follows, so that such requests take a tenth of a worker.
 
 use crate::admission::lateness::{AcceptedLateness, Invited, Lateness};
 use crate::model::normal_quantile;
@@ -26,12 +27,12 @@ use libm::{exp, log};
 /// The sums of one rank, which are forgotten within [`MEMORY`].
 #[derive(Clone, Default)]
 pub(super) struct LatenessLaw {
-    /// What was refused for its wait, and all that was refused.
+    /// The work that was refused for its wait, and all refused work.
     refused: f64,
     turned_away: f64,
     late: f64,
     admitted: f64,
-    /// What ever was refused for its wait, late, and refused, at the last look (us).
+    /// All work so far that was refused for its wait, was late, and was refused, at the last look (us).
     last: [u64; 3],
     /// The natural logarithm of the accepted chance over [`LEAST_CHANCE`].
     raised: f64,
@@ -46,9 +47,9 @@ pub(super) struct SeenRank {
     pub(super) started_us: f64,
     /// All work that was ever refused (us).
     pub(super) refused_us: u64,
-    /// The part of the plant that lower ranks use and that this one and higher ones leave.
+    /// The part of the plant that lower ranks use and that this rank and higher ranks leave.
     pub(super) room: f64,
-    /// Whether requests of it are in service.
+    /// Whether requests of the rank are in service.
     pub(super) is_served: bool,
 }
 
@@ -60,14 +61,14 @@ const PACE: f64 = 1.0;
 const LEAST_CHANCE: f64 = 0.001;
 /// The greatest chance that is accepted: it is no loss to refuse a request that is as likely to be late as in time.
 const MOST_CHANCE: f64 = 0.5;
-/// A part of the admitted work that may be refused at any rate.
+/// The refused work, as a part of the admitted work, that raises no chance.
 const LEAST: f64 = 0.002;
-/// A rank of which less is admitted, as a part of what is refused, is locked out; and the part of the plant that must be left
-/// for it, and of a worker that invited requests take.
+/// A rank whose admitted work is less than this part of its refused work is locked out, if more than this part of the plant is
+/// left for it. Invited requests take this part of a worker.
 const LOCKED_OUT: f64 = 0.1;
 
 impl LatenessLaw {
-    /// A law that begins now; `turned_away_us`: all work that was ever refused.
+    /// A law that begins now; `turned_away_us` is all work that was ever refused.
     pub(super) fn since_now(lateness: &Lateness, turned_away_us: u64) -> Self {
         LatenessLaw {
             last: [lateness.refused_us(), lateness.late_us(), turned_away_us],
@@ -75,7 +76,7 @@ impl LatenessLaw {
         }
     }
 
-    /// One look.
+    /// Follows the sums of one look, and publishes the accepted chance.
     pub(super) fn step(&mut self, lateness: &Lateness, seen: &SeenRank) {
         let now = [lateness.refused_us(), lateness.late_us(), seen.refused_us];
         let last = core::mem::replace(&mut self.last, now);
@@ -89,7 +90,7 @@ impl LatenessLaw {
         lateness.invite(self.invites(seen));
     }
 
-    /// What is accepted, if that is more than the least.
+    /// The accepted lateness, if its chance is more than the least.
     fn accepted(&mut self, seen: &SeenRank) -> Option<AcceptedLateness> {
         let most = log((seen.room.min(MOST_CHANCE) / LEAST_CHANCE).max(1.0));
         let direction = if self.refused > self.late + LEAST * self.admitted { 1.0 } else { -1.0 };
@@ -137,14 +138,14 @@ mod tests {
         assert!((0.35..0.45).contains(&less), "{less}");
         law.step(&lateness, &SeenRank { room: 0.05, ..seen(1000.0, 4000, false) });
         let least = lateness.accepted(promised).chance;
-        assert!((0.04..0.0501).contains(&least), "what is left for lower ranks bounds it: {least}");
+        assert!((0.04..0.0501).contains(&least), "the part of lower ranks bounds it: {least}");
     }
 
     #[test]
     fn one_at_a_time_is_invited_of_a_rank_that_is_locked_out() {
         let (mut law, lateness) = (LatenessLaw::default(), Lateness::default());
         law.step(&lateness, &seen(1000.0, 5000, false));
-        assert!(!lateness.invites(false), "a part of it is admitted");
+        assert!(!lateness.invites(false), "a part of the work is admitted");
         law.step(&lateness, &seen(0.0, 50_000, false));
         assert!(lateness.invites(false));
         law.step(&lateness, &seen(0.0, 100_000, true));
@@ -152,8 +153,8 @@ mod tests {
             law.step(&lateness, &seen(0.0, 100_000, false));
             !lateness.invites(false)
         });
-        assert_eq!(pauses.count(), 8, "at the ninth look after one in which it was in service");
+        assert_eq!(pauses.count(), 8, "invited at the ninth look after one in service");
         law.step(&lateness, &SeenRank { room: 0.0, ..seen(0.0, 200_000, false) });
-        assert!(!lateness.invites(false), "nothing is left for it");
+        assert!(!lateness.invites(false), "no room is left for the rank");
     }
 }

@@ -1,7 +1,7 @@
 //! The loop of admission by budget (AC): ends the budget periods of each plant.
 //!
-//! *Observes*: what was requested in the period, and the work carried over. *Law*: the formula and the rate forecast of
-//! [`aces`](crate::admission::aces). *Gives out*: the budgets of the next period, in words that admission shares.
+//! *Observes*: the work that was requested in the period, and the work carried over. *Law*: the formula and the rate forecast
+//! of [`aces`](crate::admission::aces). *Gives out*: the budgets of the next period, in words that admission shares.
 
 use crate::admission::aces::forecast::RateForecasts;
 use crate::admission::aces::periods::Periods;
@@ -22,7 +22,7 @@ pub(crate) struct BudgetLoop {
     due: Due,
 }
 
-/// What a step observes.
+/// The observations of a step.
 pub(crate) struct BudgetInput<'a> {
     /// The time since the Unix epoch, UTC.
     pub(crate) unix_time: Duration,
@@ -57,14 +57,14 @@ impl Loop for BudgetLoop {
 }
 
 impl BudgetLoop {
-    /// What was learned of how rates go on, by the hour of day.
+    /// The learned forecasts of how rates go on, by the hour of day.
     pub(crate) fn rate_forecasts(&self) -> RateForecasts {
         let mut forecasts = self.known.clone();
         self.periods.iter().for_each(|periods| periods.add_to(&mut forecasts));
         forecasts
     }
 
-    /// Takes over what was learned before.
+    /// Takes over forecasts that were learned before.
     pub(crate) fn restore_rate_forecasts(&mut self, known: RateForecasts) {
         self.periods.iter_mut().for_each(|periods| periods.recall(&known));
         self.known.extend(known);

@@ -1,9 +1,9 @@
-//! Prefixes below which there are too many different segments to distinguish all of them: names of users, titles of
-//! articles, or what a scanner guesses.
+//! Prefixes below which there are too many different segments to distinguish all of them: names of users, titles of articles,
+//! or the guesses of a scanner.
 //!
-//! The prefix with the most different segments is crowded, then the next, until half of the table would be free. Below a
-//! crowded prefix only its most frequent segments are distinguished. So a table of bounded size keeps what is asked for
-//! often, whatever else is asked for.
+//! The prefix with the most different segments becomes crowded, then the next, until half of the table would be free. Below a
+//! crowded prefix only its most frequent segments are distinguished. So a table of bounded size keeps the frequent shapes,
+//! whatever else is requested.
 
 use super::found_types::LearnedShape;
 use crate::request::shape::{CrowdedPrefixes, DEPTH, ROOT, any_below};
@@ -17,10 +17,11 @@ pub(super) struct Crowded {
     pub(super) apart: Vec<u32>,
 }
 
-/// The segments that stay apart below a crowded prefix: the most frequent ones, if each has this part of its requests.
+/// The number of segments that stay apart below a crowded prefix, the most frequent ones, and the least part of the prefix's
+/// requests that each of them has.
 const STAY: usize = MOST_APART / MOST_CROWDED;
 const FREQUENT: f64 = 1.0 / 64.0;
-/// Fewer segments crowd no prefix.
+/// A prefix with fewer segments is not crowded.
 const CROWD: usize = 8;
 
 impl Crowded {
@@ -55,8 +56,8 @@ impl Crowded {
         }
     }
 
-    /// Forgets the prefixes below which no type is recognized by what follows them, so that a segment that has become frequent
-    /// is distinguished.
+    /// Forgets the crowded prefixes that the rule of no type contains, so that a segment that has become frequent is
+    /// distinguished.
     pub(super) fn shrink(&mut self, is_needed: impl Fn(u32) -> bool) {
         self.prefixes.retain(|prefix| is_needed(*prefix));
         if self.prefixes.is_empty() {
@@ -65,7 +66,7 @@ impl Crowded {
     }
 }
 
-/// Takes out the shapes that have other tokens now: their slots, and what they are now.
+/// Takes out the shapes that have other tokens now; returns their slots, and the shapes with these tokens.
 pub(super) fn thinned(
     shapes: &mut [LearnedShape],
     prefixes: &impl CrowdedPrefixes,

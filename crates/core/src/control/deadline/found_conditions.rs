@@ -1,4 +1,4 @@
-//! What a type that was found is in words: its features, and the condition by which a configuration would describe it.
+//! A found type in words: its features, and the condition by which a configuration would describe it.
 
 use crate::promises::Condition;
 use crate::request::shape::{DEPTH, EXTENSION, METHOD, QUERY_KEY};
@@ -21,7 +21,7 @@ pub(super) fn feature(text: &ShapeText, kind: usize) -> String {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Features {
     prefix: String,
-    /// Paths go on after the prefix.
+    /// Whether paths go on after the prefix.
     goes_on: bool,
     extension: String,
     query_key: String,
@@ -29,7 +29,7 @@ pub(super) struct Features {
 }
 
 impl Features {
-    /// With one more. If both are prefixes, the longer one holds.
+    /// These features with one more. If both have a prefix, the longer prefix holds.
     pub(super) fn and(&self, kind: u8, value: &str, goes_on: bool) -> Features {
         let mut all = self.clone();
         match usize::from(kind) {
@@ -44,7 +44,7 @@ impl Features {
         all
     }
 
-    /// The condition. A pattern has one star, so of several the first and the last are one, with what is between.
+    /// The condition. A pattern has one star, so if there are several, one star replaces the text from the first to the last.
     pub(super) fn condition(&self) -> Condition {
         let one = |text: &String| if text.is_empty() { Vec::new() } else { vec![text.clone()] };
         Condition {

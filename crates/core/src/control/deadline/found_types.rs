@@ -1,16 +1,16 @@
-//! The types of requests where none are configured, found by what requests show and what they took.
+//! The types of requests at a site without configured types, found by the features of requests and the times that they took.
 //!
-//! Each type is the part of another type that has one feature: a prefix of the path, an extension, a key of the query, a
-//! method (`request/shape`). So they are a tree, whose roots are the default types. When enough requests were released, one
-//! of these is done:
+//! Each type is the part of another type that has one feature: a prefix of the path, an extension, a key of the query, a method
+//! (`request/shape`). So types are a tree, whose roots are the default types. When enough requests were released, one of these
+//! changes is made:
 //!
 //! - a type whose requests cost like the rest of its parent's is merged into it;
-//! - else the feature that explains most of the variance within some type, significantly, becomes a type
-//!   ([`best_split`]). If there are [`MOST_FOUND`], the one that explains least is removed, if the new one explains twice as
-//!   much, which is then made at a later look.
+//! - else the feature that explains most of the variance within some type, significantly, becomes a type ([`best_split`]). If
+//!   there are [`MOST_FOUND`] types, the type that explains least is removed if the new type explains more than twice as much;
+//!   the new type is then made at a later look.
 //!
-//! Sums are kept by shape, so a new type knows its cost from the requests before it, and so does what is left of its parent.
-//! The sums forget: they are halved when they are of more than [`MEMORY`] requests and a minute has passed.
+//! Sums are kept by shape, so the cost of a new type is known from the requests before it, and so is that of the rest of its
+//! parent. The sums forget: they are halved when they hold more than [`MEMORY`] requests and a minute has passed.
 
 use super::crowded_prefixes::{Crowded, thinned};
 use super::found_conditions::{Features, feature};
@@ -22,7 +22,7 @@ use crate::request::shape_table::{MOST_FOUND, SHAPES, ShapeTable, ShapeText, typ
 use crate::telemetry::status::FoundType;
 use alloc::{string::String, sync::Arc, vec::Vec};
 
-/// The names of types that may be found: none that an operator can give, and none that is shown.
+/// The placeholders for the names of types that may be found. An operator cannot give such a name, and no such name is shown.
 pub(super) fn room() -> impl Iterator<Item = String> {
     (0..MOST_FOUND).map(|n| alloc::format!("{ROOM}{n}"))
 }
@@ -33,23 +33,23 @@ pub(super) fn is_room(name: &str) -> bool {
 
 const ROOM: &str = "found ";
 
-/// What is learned of one site.
+/// The types that were found at one site, and the sums by which they are found.
 pub(super) struct FoundTypes {
     pub(super) table: Arc<ShapeTable>,
     levels: usize,
     /// By slot of the table.
     shapes: Vec<LearnedShape>,
-    /// In the order in which they are tried: parents before their children.
+    /// The rules in the order in which they are tried: parents before their children.
     pub(super) rules: Vec<KnownRule>,
     pub(super) crowded: Crowded,
-    /// Requests that the sums hold, and those since types were looked at.
+    /// The requests that the sums hold, and those since the last look at the types.
     total: f64,
     fresh: f64,
     /// The time (s) since the sums were halved.
     age: f64,
 }
 
-/// A shape and what its requests took.
+/// A shape and the times of its requests.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LearnedShape {
     /// Zero: the slot is free.
@@ -59,25 +59,25 @@ pub(super) struct LearnedShape {
     pub(super) moments: Vec<Moments>,
 }
 
-/// A type whose requests are others from now on.
+/// A type that has other requests from now on.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Regrouped {
     pub(super) number: usize,
-    /// The type of which its requests were a part, and how many times their cost its own is.
+    /// The type of which its requests were a part, and the ratio of its cost to the cost of these.
     pub(super) parent: usize,
     pub(super) ratio: f64,
-    /// By level: what its requests took; none if it is no type any more.
+    /// By level: the times of its requests; empty if it is no type any more.
     pub(super) moments: Vec<Moments>,
 }
 
-/// Requests that the sums remember.
+/// The number of requests beyond which the sums are halved.
 const MEMORY: f64 = 8192.0;
-/// Sums younger than this are kept whole at any rate (s).
+/// The least time between two halvings of the sums (s).
 const LEAST_AGE: f64 = 60.0;
-/// Types are looked at once this number of requests has come, or this part of the number that is known.
+/// Types are looked at once this number of new requests was released, and at least this part of the number that the sums hold.
 const ENOUGH: f64 = 16.0;
 const PART: f64 = 1.0 / 16.0;
-/// A type takes another's place if it explains this multiple of the variance.
+/// A new type takes the place of another type if it explains more than this multiple of the variance.
 const MORE: f64 = 2.0;
 /// The number of slots in use from which room is made for new shapes.
 const FULL: usize = SHAPES * 3 / 4;
@@ -145,7 +145,7 @@ impl FoundTypes {
         }
     }
 
-    /// Halves all sums, and gives away the slots of shapes that are nearly forgotten.
+    /// Halves all sums, and frees the slots of shapes that are nearly forgotten.
     fn halve(&mut self) {
         (self.age, self.total) = (0.0, 0.5 * self.total);
         for (slot, shape) in self.shapes.iter_mut().enumerate().filter(|(_, shape)| shape.key != 0) {
@@ -169,7 +169,7 @@ impl FoundTypes {
         self.table.set_crowded(&self.crowded.prefixes, &self.crowded.apart);
     }
 
-    /// Makes room by taking together the many segments below some prefixes.
+    /// Makes room by counting the many segments below some prefixes as one.
     fn make_room(&mut self) {
         self.crowded.grow(&self.shapes);
         self.table.set_crowded(&self.crowded.prefixes, &self.crowded.apart);
@@ -205,8 +205,8 @@ impl FoundTypes {
     }
 
     /// The types that can be merged, by their index among the rules, and how each differs from the rest of its parent's
-    /// requests. A type within which others were found can be merged only if it and all of them are prefixes: the inner ones
-    /// are longer, and match without it.
+    /// requests. A type within which others were found can be merged only if it and all the inner types are prefixes: the inner
+    /// ones are longer, and match without it.
     fn mergeable(&self) -> impl Iterator<Item = (usize, CostDifference)> {
         let is_prefix = |rule: &KnownRule| usize::from(rule.kind) < DEPTH;
         let needs = move |rule: &KnownRule, other: &KnownRule| {
@@ -220,7 +220,7 @@ impl FoundTypes {
         })
     }
 
-    /// Merges a type that costs like its parent.
+    /// Merges a type whose requests cost like the rest of its parent's.
     fn merge(&mut self) -> Option<Vec<Regrouped>> {
         let (index, _) = self.mergeable().find(|(_, difference)| difference.is_gone())?;
         Some(self.remove(index))
@@ -238,7 +238,7 @@ impl FoundTypes {
         ]
     }
 
-    /// Makes a type of the feature that explains most.
+    /// Makes a type of the feature that explains most of the variance, or removes a type that explains less.
     fn split(&mut self) -> Option<Vec<Regrouped>> {
         let roots = 0..DEFAULT_TYPES.len() as u16;
         let numbers = roots.chain(self.rules.iter().map(|found| found.number.into()));
@@ -299,8 +299,8 @@ impl FoundTypes {
         Some(&own.name)
     }
 
-    /// The types as a configuration states them: in the order in which their conditions are tried, so the last found within
-    /// a type comes before it.
+    /// The types as a configuration states them: in the order in which their conditions are tried, so the types that were found
+    /// within a type come before it.
     pub(super) fn as_configured(&self) -> Vec<FoundType> {
         let mut types = Vec::new();
         for (root, (name, _)) in DEFAULT_TYPES.iter().enumerate() {
@@ -346,7 +346,8 @@ mod tests {
     /// The type of dynamic requests.
     const ROOT: u16 = 1;
 
-    /// Requests, each with the mean of its exponential time (us), released one by one in samples of fifty.
+    /// Releases `count` requests one by one, in samples of fifty; `request` gives the path of each, and the mean of its
+    /// exponential time (us).
     fn serve(
         found: &mut FoundTypes,
         count: usize,
@@ -439,7 +440,7 @@ mod tests {
         assert_eq!(spread.n, found.total, "every request is of one type");
     }
 
-    /// A site of a hundred thousand titles, and a scanner that guesses paths, beside what costs.
+    /// A site with thousands of titles, and a scanner that guesses paths, beside costly requests.
     #[test]
     fn the_table_stays_bounded_and_types_are_found_in_a_crowd() {
         let (mut found, mut random) = (FoundTypes::new(1), Random::new(8));

@@ -10,7 +10,7 @@ use crate::time::Instant;
 use alloc::{sync::Arc, vec::Vec};
 use libm::sqrt;
 
-/// How fast each rank brings work to a plant.
+/// The rates at which ranks bring work to a plant.
 #[derive(Default)]
 pub(crate) struct PlantRates {
     slots: Vec<SlotRates>,
@@ -25,21 +25,21 @@ struct HeldRates {
     number: u32,
     last: [u64; 2],
     last_due: u64,
-    /// The sum and the sum of squares of late (us).
+    /// The recent sum of this service (us), and that of its squares.
     sums: [f64; 2],
-    /// For how long there have been old requests until the first of them ended (us).
+    /// For how long there have been old requests, until the first of them ends (us).
     running: f64,
-    /// What those with a deadline took of late, and their work that was started (us).
+    /// For requests with a deadline: the recent service of old ones beyond that age, and the recent work that was started (us).
     lately: [f64; 2],
 }
 
-/// What some ranks take of a plant, as parts of its workers.
+/// The load of some ranks on a plant, as a part of its workers.
 #[derive(Clone, Copy, Default)]
 struct Taken {
-    /// As a short and as a long mean.
+    /// The load as a short and as a long mean.
     fast: f64,
     slow: f64,
-    /// The variance of the work that they bring in a unit of time (us), by both.
+    /// The variance of the work that the ranks bring in a unit of time (us), by both means.
     noise: [f64; 2],
     /// The part since the previous sample alone, not smoothed.
     latest: f64,
@@ -60,7 +60,7 @@ struct SlotRates {
     of: SlotKey,
     /// Started work (us), the sum of its squares (us^2), and the number of its requests at the last step.
     last: [u64; 3],
-    /// How fast they grow (1/s), as a short and a long mean.
+    /// The rates of these three (1/s), as a short and as a long mean.
     fast: [f64; 3],
     slow: [f64; 3],
     /// The refused work (us) at the last step, and the part of the work that is refused.
@@ -77,7 +77,8 @@ const FAST: f64 = 0.5;
 const SLOW: f64 = 0.1;
 /// The short mean counts once it is this many deviations above the long one.
 const RISEN: f64 = 2.5;
-/// The part of what is known of old requests that is forgotten whenever one ended.
+/// The part of the sums of old requests that is forgotten whenever one ended, and the gain of the means of their service and of
+/// started work.
 const HELD: f64 = 1.0 / 64.0;
 /// The gain of the variance between looks.
 const VARIED: f64 = 0.02;
@@ -87,8 +88,8 @@ const BY_CHANCE: f64 = 1.3;
 const REFUSED: f64 = 0.2;
 
 impl PlantRates {
-    /// Takes the work started in the last `seconds`, and publishes to each rank the part that higher ranks take. The short mean
-    /// replaces the long one where it exceeds it by more than chance, so that a rising load shows at once; its larger
+    /// Takes the work started in the last `seconds`, and publishes to each rank the part that higher ranks take. If the short
+    /// mean exceeds the long one by more than chance, it replaces the long one, so that a rising load shows at once; its larger
     /// uncertainty is published with it.
     pub(crate) fn follow(
         &mut self,
@@ -164,7 +165,7 @@ impl PlantRates {
         }
     }
 
-    /// The held workers of deadlines that stay are known by their numbers.
+    /// Keeps the sums of deadlines that stay, which are known by their numbers.
     fn follow_deadlines(&mut self, held: &[Arc<HeldWorkers>]) {
         let numbers = held.iter().map(|held| held.number);
         if !self.held.iter().map(|own| own.number).eq(numbers.clone()) {
@@ -182,7 +183,7 @@ impl PlantRates {
         [("rates", self.slots.len()), ("held rates", self.held.len())]
     }
 
-    /// Learns what is left of requests that have been in service for long.
+    /// Learns the residual service of requests that have been in service for long.
     fn follow_held(&mut self, unfinished: &UnfinishedWork, time: (Instant, f64), started: f64) {
         let held = unfinished.held().all();
         self.follow_deadlines(held);
@@ -204,14 +205,14 @@ impl HeldRates {
         let has_ended = sum != last[0];
         if self.sums[0] <= 0.0 {
             if !has_ended {
-                // Until an old request has ended, the residual life is not known for a deadline, and then taken as the time for
-                // which there have been some so far.
+                // Until an old request has ended, the residual life counts as unknown while old requests have been there for
+                // less than a deadline, and is then taken as the time for which they have been there.
                 self.running += if held.has_old(now) { seconds * 1e6 } else { 0.0 };
                 held.set_life(if self.running < deadline_us { 0.0 } else { self.running });
                 return;
             }
-            // The first that ends is weighed against one imagined request, which alone gives a mean residual life of one
-            // deadline.
+            // The first old request that ends is weighed against one imagined request, which alone gives a mean residual life
+            // of one deadline.
             self.sums = [deadline_us, 2.0 * deadline_us * deadline_us];
         }
         if has_ended {
@@ -226,7 +227,7 @@ impl HeldRates {
 }
 
 impl Dispersion {
-    /// The variance of the work that was brought in a unit of time (us), by the work itself: arrivals in bursts bring it more
+    /// The variance of the work that was brought in a unit of time (us), by the work itself: arrivals in bursts bring work more
     /// unevenly than Poisson arrivals of the same requests do.
     fn step(&mut self, brought: &Taken) -> f64 {
         let beyond = 0.5 * (self.last + brought.latest) - brought.slow;
@@ -237,7 +238,7 @@ impl Dispersion {
 }
 
 impl Taken {
-    /// The short mean replaces the long one where it exceeds it by more than chance.
+    /// Whether the short mean exceeds the long one by more than chance, so that it replaces the long one.
     fn has_risen(&self) -> bool {
         self.fast - self.slow > RISEN * self.unsure(FAST)
     }
@@ -281,14 +282,14 @@ impl SlotRates {
         }
     }
 
-    /// What another rank has counted in the slot is no news.
+    /// The rates of a rank that begins now: the counts of another rank in the slot are left out.
     fn since_now(of: &SlotOf) -> Self {
         let refused = of.slot.headroom.refused_us();
         let lateness = LatenessLaw::since_now(&of.slot.lateness, refused);
         SlotRates { last: of.slot.started(), last_refused: refused, lateness, ..SlotRates::new(of) }
     }
 
-    /// The load of the rank as a part of this number of workers. A class with a quota takes no more than that before
+    /// The load of the rank as a part of this number of workers. A class with a quota takes no more than its quota before
     /// others.
     fn taken(&self, of: &SlotOf, workers: f64, seconds: f64) -> Taken {
         let quota = of.quota.as_ref().map_or(f64::INFINITY, |quota| {

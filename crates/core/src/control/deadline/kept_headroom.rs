@@ -1,15 +1,14 @@
-//! The room that each priority keeps for its costliest requests, whatever site they are of; sites with a
-//! contract take turns, so each of them keeps its own.
+//! The room that each priority keeps for its costliest requests, whatever site they are of. Sites with a contract take turns,
+//! so each such site keeps its own room.
 //!
-//! Requests of one priority wait in the order of their deadlines, so that a cheap one of one site fills the queue before a
-//! costly one of another. A costly request whose deadline is later by some time has so much more time itself, and needs
-//! less room.
+//! Requests of one priority wait in the order of their deadlines, so that cheap requests of one site fill the queue before a
+//! costly request of another. A costly request with a later deadline has more time by that difference, and needs less room.
 
 use super::types::{DeadlinePromise, SiteTypes};
 use crate::admission::headroom::Needs;
 use alloc::vec::Vec;
 
-/// What the requests of one priority with one deadline need at a plant.
+/// The needs of the requests of one priority with one deadline at a plant.
 struct PriorityNeeds {
     /// A plant, the site if it has a contract, and the priority.
     of: (usize, Option<u16>, u8),

@@ -1,10 +1,10 @@
 //! The state of a site's types, as it is kept for the next engine: the costs of their requests, and the types that were
 //! found.
 //!
-//! Costs describe the server and hold as long as it does. Without them a restart under overload admits requests by what types
-//! are expected to cost, until each has been served: requests of ten times the cost are admitted as if they were like the
-//! others. The sums by which types are found are not kept: they are of a few thousand requests and grow again, and no type is
-//! merged before its own are known anew.
+//! Costs describe the server and hold as long as it does. Without kept costs, a restart under overload would admit requests by
+//! the expected costs of types until each type has been served: requests of ten times the cost would be admitted as if they
+//! were like the others. The sums by which types are found are not kept: they hold a few thousand requests and grow again, and
+//! no type is merged before its own sums are known anew.
 
 use super::learned_type::LearnedType;
 use super::types::SiteTypes;
@@ -26,7 +26,7 @@ pub struct KnownTypes {
     /// Prefixes below which not all segments are distinguished, by their tokens.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Vec::is_empty"))]
     pub crowded: Vec<u32>,
-    /// The prefixes below them that are.
+    /// The prefixes below the crowded ones that are distinguished.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Vec::is_empty"))]
     pub apart: Vec<u32>,
 }
@@ -35,7 +35,7 @@ pub struct KnownTypes {
 #[derive(Clone, Debug, Default, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct KnownTypeCost {
-    /// The type's name; that of a found type is its index.
+    /// The type's name; a found type has a placeholder with its index.
     pub name: String,
     /// The name of the level at which these requests were served.
     pub level: String,
@@ -51,7 +51,7 @@ pub struct KnownTypeCost {
     pub weight: f64,
     /// The time that each whole 64 KB of a request's body adds (us).
     pub block: f64,
-    /// How many requests took how long: the bins that hold some, with their counts.
+    /// The numbers of requests by service time: the bins that hold some, with their counts.
     pub times: Vec<(u16, f32)>,
 }
 
@@ -74,7 +74,7 @@ pub struct KnownRule {
 }
 
 impl KnownTypes {
-    /// Whether all its numbers can be.
+    /// Whether all its numbers are possible.
     fn is_possible(&self) -> bool {
         let costs = self.costs.iter().all(KnownTypeCost::is_possible);
         let first = DEFAULT_TYPES.len() as u8;
@@ -100,7 +100,7 @@ impl KnownTypeCost {
 }
 
 impl KnownRule {
-    /// As requests are looked up by it.
+    /// The rule by which requests are looked up.
     pub(super) fn rule(&self) -> TypeRule {
         let KnownRule { number, parent, kind, token, .. } = *self;
         TypeRule { number, parent, kind, token }
@@ -134,7 +134,7 @@ impl SiteTypes {
         known
     }
 
-    /// Goes on from what was kept; what is kept of other types and levels is left out. False if it cannot be.
+    /// Goes on from a kept state; the costs of other types and levels are left out. Returns false if the state is impossible.
     pub(super) fn restore(&mut self, known: &KnownTypes) -> bool {
         if !known.is_possible() {
             return false;

@@ -1,9 +1,9 @@
-//! What is learned of the requests of one type at one level.
+//! The learned costs of the requests of one type at one level.
 //!
-//! A type that takes longer than its deadline even alone would never be admitted, and a wrong estimate would never be
-//! corrected. So one of its requests is admitted now and then, the more seldom the better its cost is known
-//! ([`TIMES_KNOWN`]), and one after the other on a server that has a worker to spare for it: nobody is locked out of an
-//! idle server. Once most of them are in time such a server takes [`MORE`] times as many: after a pause, in which all
+//! If the requests of a type take longer than their deadline even alone, none would ever be admitted, and a wrong estimate
+//! would never be corrected. So one of these requests is admitted now and then, the more seldom the better the cost of the type
+//! is known ([`TIMES_KNOWN`]), and one after the other on a server that has a worker to spare: no type is locked out of an idle
+//! server. Once most of these requests are in time, such a server takes [`MORE`] times as many: after a pause, in which all
 //! requests in service were late at once, the estimate is right again within a second.
 
 use super::types::DeadlinePromise;
@@ -13,7 +13,7 @@ use crate::model::{Batch, ServiceHistogram, ServiceTime, SizeLaw, Sized, time_bi
 use alloc::vec::Vec;
 use libm::sqrt;
 
-/// A type at one level. In microseconds, or of announced costs in millionths of the announcement.
+/// The costs of a type at one level, in microseconds; announced costs in millionths of the announcement.
 #[derive(Clone, Debug)]
 pub(super) struct LearnedType {
     pub(super) time: ServiceTime,
@@ -36,21 +36,21 @@ pub(super) struct LearnedType {
 /// a worker.
 const TIMES_KNOWN: f64 = 5.0;
 const RARELY: f64 = 100.0;
-/// A request that takes no longer (us) is tried after the last one whether that was late or not, where no lighter level is
-/// left.
+/// A request that takes at most this time (us) is tried after the last one, whether that was late or not, if no lighter level
+/// is left.
 const CHEAP_US: f64 = 60e6;
 /// How many times as many requests of a type are tried on a server with workers to spare, once most of those before were in
 /// time.
 const MORE: u32 = 8;
-/// The time (s) after which a server with a worker to spare serves another request of a type that takes too long, if it did
-/// not hear of the last one.
+/// The time (s) after which a server with a worker to spare serves another request of a type that takes too long, if the last
+/// one has not been released.
 const SILENT: f64 = 60.0;
 
-/// The number of requests for which what is known of a type counts once it may not hold any more.
+/// The number of requests as whose result the known cost of a type counts once it may not hold any more.
 const LITTLE_KNOWN: f64 = 8.0;
 
 impl LearnedType {
-    /// A type of which this much is known.
+    /// A type of which this time is known.
     pub(super) fn new(time: ServiceTime) -> Self {
         let (times, size) = (ServiceHistogram::default(), SizeLaw::default());
         let (beyond, silent, refused) = (0.0, 0.0, 0.0);
@@ -68,7 +68,7 @@ impl LearnedType {
     ) -> bool {
         let seen = row.take();
         let requests = seen.requests as f64;
-        // What was kept of an earlier run may be any number.
+        // The count that was kept of an earlier run may be any number.
         self.requests = self.requests.saturating_add(seen.requests);
         self.has_deadline |= seen.too_long;
         let [blocks, squares, products] = seen.blocks.map(|sum| sum as f64);
@@ -84,7 +84,7 @@ impl LearnedType {
         }
         if requests > 0.0 {
             self.refused = 0.0;
-            // After a step the cost is that of as many requests as showed it.
+            // After a step, the times of as many requests are kept as showed the step.
             let remember = if stepped { self.time.weight() } else { f64::INFINITY };
             let counts: Vec<(usize, u32)> = row.take_times().collect();
             let in_time = |promise: &DeadlinePromise| {
@@ -96,8 +96,9 @@ impl LearnedType {
                 self.own_time(promise.deadline_us(), promise.in_time).alone == Alone::Late
             };
             let most = |in_time: u32| u64::from(in_time) * 2 >= seen.requests;
-            // After one that was in time the next follows at once: a few of them show that the type has become cheaper. So it
-            // does after late ones that cost little, as far as their cut times show, if they would else be refused.
+            // If the cut times are within the deadline on average, the next request follows at once after requests that were
+            // mostly in time, a few of which show that the type has become cheaper, and after cheap requests that would
+            // otherwise be refused.
             let is_cheap = !row.has_lighter && self.whole(longest_us).0 <= CHEAP_US;
             let follows = |promise: &DeadlinePromise| {
                 batch.sum <= requests * promise.deadline_us() && (is_cheap || most(in_time(promise)))
@@ -120,8 +121,8 @@ impl LearnedType {
         requests > 0.0
     }
 
-    /// Lets what is known count as that of a few requests, and lets the next one in whatever it takes: the times before were
-    /// those of a server that was taken for another.
+    /// Lets the known cost count as that of a few requests, and admits the next request however long it takes: the times before
+    /// were measured with a wrong number of workers.
     pub(super) fn lower_confidence(&mut self, row: &TypeEstimate) {
         let (mean, variance, weight) = self.time.parts();
         self.time = self.time.restored(mean, variance, weight.min(LITTLE_KNOWN));
@@ -129,7 +130,7 @@ impl LearnedType {
         row.invite();
     }
 
-    /// What its requests need within a deadline that this part of them keeps.
+    /// The time that its requests need within a deadline that the part `in_time` of them keeps.
     pub(super) fn own_time(&self, deadline_us: f64, in_time: f64) -> OwnTime {
         own_time(&self.time, &self.times, (deadline_us, in_time))
     }

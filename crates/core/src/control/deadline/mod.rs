@@ -1,12 +1,12 @@
-//! The loop behind deadlines: learns what admission reads.
+//! The loop behind deadlines: learns the costs and chances that admission reads.
 //!
 //! *Observes*: the service times of released requests, by type and level, and the work started at each plant. *Law*: the cost
-//! of each type (`types.rs`, `learned_type.rs`, `service_allowance.rs`, kept by `known_types.rs`), which types there are where
-//! none is configured (`found_types.rs`, `crowded_prefixes.rs`, `found_conditions.rs`), the part of a plant that higher ranks
-//! take (`higher_ranks.rs`), which chance of being late is accepted (`accepted_lateness.rs`), and which headroom is kept for
-//! the costliest requests (`kept_headroom.rs`). *Gives out*: all, in words that admission shares: [`Estimates`] and
-//! [`UnfinishedWork`]. A deadline is decided on at the arrival of a request, by the work that is unfinished then. So AC's
-//! budget of a period has no counterpart here, nor has its second queue, for the work that a period leaves over.
+//! of each type (`types.rs`, `learned_type.rs`, `service_allowance.rs`, kept by `known_types.rs`), the types themselves if none
+//! is configured (`found_types.rs`, `crowded_prefixes.rs`, `found_conditions.rs`), the part of a plant that higher ranks take
+//! (`higher_ranks.rs`), the chance of being late that is accepted (`accepted_lateness.rs`), and the headroom that is kept for
+//! the costliest requests (`kept_headroom.rs`). *Gives out*: all of these, in words that admission shares: [`Estimates`] and
+//! [`UnfinishedWork`]. A request with a deadline is decided on when it arrives, by the work that is unfinished then. So AC's
+//! budget of a period, and its second queue for the work that a period leaves over, have no counterpart here.
 //!
 //! `budgets.rs` is another loop: it ends the periods of AC's own admission by budget, which an expert may choose instead.
 
@@ -111,8 +111,8 @@ impl DeadlineLoop {
         self.types.iter().find(|types| types.promised.site == site)
     }
 
-    /// Doubts what was learned at a plant of which the number of workers turned out to be another: a request that waits in the
-    /// server for a worker seems to take long.
+    /// Doubts the costs that were learned at a plant whose number of workers turned out to be another: a request that waits in
+    /// the server for a worker seems to take long.
     pub(crate) fn lower_confidence(&mut self, plant: usize) {
         self.types
             .iter_mut()
@@ -120,12 +120,12 @@ impl DeadlineLoop {
             .for_each(SiteTypes::lower_confidence);
     }
 
-    /// What the requests of a site are expected to cost.
+    /// The expected costs of a site's requests.
     pub(crate) fn estimates(&self, site: u16) -> Option<Arc<Estimates>> {
         self.of(site).map(|types| types.estimates.clone())
     }
 
-    /// What types are found by, at a site for which none is configured.
+    /// The table of shapes by which types are found, at a site for which none is configured.
     pub(crate) fn shapes(&self, site: u16) -> Option<Arc<ShapeTable>> {
         Some(self.of(site)?.found.as_ref()?.table.clone())
     }
@@ -135,24 +135,24 @@ impl DeadlineLoop {
         self.of(site).and_then(|types| types.found.as_ref()).map_or_else(Vec::new, FoundTypes::as_configured)
     }
 
-    /// What is to be kept of a site's types, if it has some.
+    /// The state of a site's types that is to be kept, if the site has types.
     pub(crate) fn known(&self, site: u16) -> Option<KnownTypes> {
         self.of(site).map(SiteTypes::known)
     }
 
-    /// Goes on from what was kept of a site's types. False if that cannot be.
+    /// Goes on from a kept state of a site's types; returns false if that state is impossible.
     pub(crate) fn restore(&mut self, site: u16, known: &KnownTypes) -> bool {
         let own = self.types.iter_mut().find(|types| types.promised.site == site);
         own.is_none_or(|types| types.restore(known))
     }
 
-    /// What is known of a site's types.
+    /// The status of a site's types.
     pub(crate) fn status(&self, site: u16) -> Vec<TypeStatus> {
         self.of(site).map_or_else(Vec::new, SiteTypes::status)
     }
 }
 
-/// What admission is to keep for a class.
+/// The terms that admission is to keep for a class.
 pub(crate) fn terms(site: &Site, class_index: usize, exempt: bool) -> DeadlineTerms {
     let class = site.classes.get(class_index);
     let deadline = site.deadline_of(class_index).filter(|_| !exempt);
@@ -165,7 +165,7 @@ pub(crate) fn terms(site: &Site, class_index: usize, exempt: bool) -> DeadlineTe
     DeadlineTerms { deadline, in_time, deviations, promise_index, prefers_delay: prefer == Prefer::Delay }
 }
 
-/// Names and quanta of a site's types, and where none is configured room for those that are found. A type knows its cost when
+/// Names and quanta of a site's types, and if none is configured, room for found types. The cost of a found type is known when
 /// it is found, so its quantum is not used.
 fn types_with_room(site: &Site) -> Vec<(String, f64)> {
     let room = room().filter(|_| site.types.is_empty()).map(|name| (name, 1.0));
@@ -175,7 +175,7 @@ fn types_with_room(site: &Site) -> Vec<(String, f64)> {
 /// AC's server answers a thousand static requests a second (Table 1).
 const STATIC_US: f64 = 1000.0;
 
-/// What a quantum of 1 takes, until it is learned (us). A promised cost of the site's requests is taken for that of dynamic
+/// The time of a quantum of 1, until it is learned (us). A promised cost of the site's requests is taken as that of dynamic
 /// requests.
 fn unit_us(site: &Site, plant: &Plant) -> f64 {
     let [_, (_, dynamic), ..] = DEFAULT_TYPES;

@@ -1,19 +1,19 @@
-//! What a request's own service needs within its deadline, by the distribution that was learned of its type.
+//! The time that a request's own service needs within its deadline, by the learned distribution of its type.
 //!
-//! With F the distribution, D the deadline and p the promised share, a request that waits until w is in time with the
-//! chance F(D - w), and at once with F(D). It needs the time x for which
+//! With F the distribution, D the deadline and p the promised share, a request that waits for w is in time with the chance F(D
+//! - w), and without a wait with F(D). The request needs the time x for which
 //!
 //! ```text
 //! F(x) = p F(D)
 //! ```
 //!
-//! so that its wait takes at most the part 1 - p of the chance that it has. Where F(D) is near 1 this is the quantile p.
-//! Where it is not, a plain quantile would lie beyond the deadline: every request of a type would be refused because a
-//! few of them take long. Where p is small and F(D) is larger, p itself is promised, so x is no less than the quantile p
-//! as far as that leaves the wait [`ALL`] of the chance.
+//! so that its wait takes at most the part 1 - p of its chance. If F(D) is near 1, x is the quantile p. If F(D) is smaller than
+//! p, a plain quantile would lie beyond the deadline: every request of a type would be refused because a few of them take long.
+//! If p is small and F(D) is larger, the promise is p itself, so x is at least the quantile p, or the quantile [`ALL`] F(D) if
+//! that is less.
 //!
-//! A type is *likely* to be in time if its chance is at least what was promised, or [`LIKELY`] where more was promised than
-//! that. One that is not, and is in time more often than late, is served where it takes the place of no other of its
+//! A type is *likely* to be in time if its chance is at least the promised one, or [`LIKELY`] if more than that was promised. A
+//! request of another type that is in time more often than late is served where it takes the place of no other request of its
 //! priority; it is admitted as long as its chance is even, since no less is lost by refusing it.
 
 use crate::admission::estimates::{Alone, OwnTime};
@@ -23,13 +23,13 @@ use libm::log;
 /// The least chance of a request that is admitted when its work delays others: as for a normal time whose mean and one
 /// deviation reach to the deadline.
 const LIKELY: f64 = 0.84;
-/// The least chance of a request that takes no other's place.
+/// The least chance of a request that takes the place of no other request.
 const LEAST_CHANCE: f64 = 0.5;
-/// A request must keep its chance to be in time after its wait. Where more than this part of its chance without a wait was
-/// promised, this part is asked for: otherwise no wait would be allowed at all.
+/// After its wait, a request must have the promised chance to be in time. If the promise is more than this part of its chance
+/// without a wait, this part is required instead: otherwise no wait would be allowed at all.
 const ALL: f64 = 0.95;
 
-/// What requests of a type need within a deadline that this part of them keeps, in the unit of the estimate.
+/// The time that requests of a type need within a deadline that the part `in_time` of them keeps, in the unit of the estimate.
 pub(super) fn own_time(
     known: &ServiceTime,
     times: &ServiceHistogram,

@@ -1,7 +1,7 @@
 //! The costs of one site's types: learned from the requests released, and published for admission.
 //!
-//! A type that was never seen costs its quantum times the cost per quantum of the types that were seen. What is learned of one
-//! type is in `learned_type.rs`.
+//! A type that was never seen costs its quantum times the cost per quantum of the types that were seen. The learned costs of
+//! one type are in `learned_type.rs`.
 
 use super::found_types::{FoundTypes, Regrouped, is_room};
 use crate::admission::estimates::{Alone, Estimates};
@@ -17,51 +17,51 @@ use alloc::{string::String, sync::Arc, vec::Vec};
 pub(crate) struct SiteTypes {
     pub(crate) promised: PromisedTypes,
     pub(super) found: Option<FoundTypes>,
-    /// By row and index of the promise: the time (s) since a request came.
+    /// By row and index of the promise: the time (s) since a request arrived.
     absent: Vec<f64>,
     /// The time (s) since requests of known size or cost were last forgotten.
     remembered: f64,
-    /// What the server reported of late, and what the same requests took.
+    /// The recent sums of the costs that the server reported, and of the times of the same requests.
     reported: [f64; 2],
     pub(crate) estimates: Arc<Estimates>,
     /// By row: types by levels, then the same of announced costs.
     pub(super) rows: Vec<LearnedType>,
 }
 
-/// What is promised of a site's types.
+/// The promises for a site's types.
 pub(crate) struct PromisedTypes {
     /// The site's number.
     pub(crate) site: u16,
-    /// Names and quanta; after those that were promised, room for those that are found.
+    /// Names and quanta: those of the promised types, then room for found types.
     pub(crate) types: Vec<(String, f64)>,
-    /// No type is configured, so types are found.
+    /// Whether types are found, because none is configured.
     pub(crate) finds: bool,
     pub(crate) levels: Vec<String>,
-    /// What a quantum of 1 takes before anything is known (us).
+    /// The time of a quantum of 1 before any cost is known (us).
     pub(crate) unit_us: f64,
-    /// The promises of its classes, by index.
+    /// The promises of the site's classes, by index.
     pub(crate) promises: Vec<DeadlinePromise>,
-    /// The longest deadline beside which its requests stand.
+    /// The longest deadline of the sites that share a plant with this site (us).
     pub(crate) longest_us: u64,
-    /// The plants that serve it, and whether it has a contract.
+    /// The plants that serve the site, and whether the site has a contract.
     pub(crate) plants: Vec<usize>,
     pub(crate) has_contract: bool,
 }
 
-/// What a class was promised, the shortest deadline first.
+/// The promise of a class. In the order of promises, the shortest deadline comes first.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub(crate) struct DeadlinePromise {
     pub(crate) deadline: Duration,
-    /// The part of its admitted requests that keeps the deadline.
+    /// The part of the class's admitted requests that keeps the deadline.
     pub(crate) in_time: f64,
     pub(crate) priority: u8,
 }
 
 /// Room is kept for the types that had a request within this time (s).
 const OF_LATE: f64 = 60.0;
-/// The part of what was reported that is forgotten at each look at which some was.
+/// The part of the reported sums that is forgotten at each step with a new report.
 const REPORTED: f64 = 0.02;
-/// The real time of an announced second until it is learned, in millionths.
+/// The real cost of a request until it is learned, in millionths of its announced cost.
 const AS_ANNOUNCED: f64 = 1e6;
 /// The relative deviation of an announced cost, until it is learned.
 const ANNOUNCED_VARIES: f64 = 0.05;
@@ -73,7 +73,7 @@ impl DeadlinePromise {
 }
 
 impl PromisedTypes {
-    /// Whether the same types of requests are distinguished, and promised the same.
+    /// Whether both distinguish the same types of requests, with the same promises.
     fn has_types_of(&self, other: &PromisedTypes) -> bool {
         self.types == other.types
             && self.levels == other.levels
@@ -83,7 +83,7 @@ impl PromisedTypes {
 }
 
 impl SiteTypes {
-    /// Keeps what `before` has learned of the same types; all of it if nothing changed.
+    /// Keeps the costs that `before` has learned of the same types, and all its state if the types did not change.
     pub(crate) fn new(promised: PromisedTypes, before: Option<SiteTypes>) -> Self {
         let mut before = match before {
             Some(known) if known.promised.has_types_of(&promised) => {
@@ -144,7 +144,7 @@ impl SiteTypes {
         (&self.promised.types[index].0, &self.promised.levels[row % levels], self.is_announced(row))
     }
 
-    /// Counts the requests of a row as if some had come just now.
+    /// Counts the requests of a row as if some had arrived just now.
     pub(super) fn came_of_late(&mut self, row: usize) {
         self.absent[row * self.promised.promises.len()..][..self.promised.promises.len()].fill(0.0);
     }
@@ -154,7 +154,7 @@ impl SiteTypes {
         row >= self.promised.types.len() * self.promised.levels.len()
     }
 
-    /// Publishes the cost of a row, and what its requests need within each promised deadline.
+    /// Publishes the cost of a row, and the time that its requests need within each promised deadline.
     pub(super) fn publish(&self, number: usize) {
         let us = |value: f64| value.clamp(0.0, f64::from(u32::MAX)) as u32;
         let (row, learned) = (&self.estimates.rows()[number], &self.rows[number]);
@@ -170,7 +170,7 @@ impl SiteTypes {
         }
     }
 
-    /// What the costliest types need of which requests with this promise came of late.
+    /// The needs of the costliest types with recent requests of this promise.
     fn costliest(&self, index: usize) -> Needs {
         let mut costliest = Needs::default();
         for row in 0..self.promised.types.len() * self.promised.levels.len() {
@@ -195,7 +195,7 @@ impl SiteTypes {
                 *absent = if came { 0.0 } else { *absent + seconds };
                 self.rows[number].has_deadline |= came;
             }
-            // Whether an announced cost is in time depends on what was announced.
+            // Whether a request with an announced cost is in time depends on the announcement.
             let promises = if self.is_announced(number) { &[][..] } else { &self.promised.promises };
             let longest_us = self.longest_us(number);
             if self.rows[number].learn(&self.estimates.rows()[number], seconds, promises, longest_us) {
@@ -213,7 +213,7 @@ impl SiteTypes {
         self.expect();
     }
 
-    /// Lets what was learned of the times of requests count as little known.
+    /// Lets the learned times of requests count as little known.
     pub(super) fn lower_confidence(&mut self) {
         let known = |row: &LearnedType| row.time.is_known();
         for number in (0..self.rows.len()).filter(|row| known(&self.rows[*row])).collect::<Vec<_>>() {
@@ -222,7 +222,7 @@ impl SiteTypes {
         }
     }
 
-    /// Learns what a reported cost is in time.
+    /// Learns the time behind a unit of reported cost.
     fn learn_reported(&mut self) {
         let lately = self.estimates.take_reported();
         if lately[0] > 0.0 {
@@ -233,24 +233,24 @@ impl SiteTypes {
         }
     }
 
-    /// What the costliest requests of each of its promises need.
+    /// The needs of the costliest requests of each promise.
     pub(super) fn costliest_by_promise(&self) -> impl Iterator<Item = (DeadlinePromise, Needs)> + '_ {
         let needs = |index| self.costliest(index).max(self.estimates.costliest_announced(index));
         self.promised.promises.iter().enumerate().map(move |(index, promise)| (*promise, needs(index)))
     }
 
-    /// Keeps room for what requests with each of its promises stand beside.
+    /// Keeps the room of `needs` beside the requests of each promise.
     pub(super) fn keep_room(&self, needs: impl Fn(&DeadlinePromise) -> Needs) {
         let promises = self.promised.promises.iter().enumerate();
         promises.for_each(|(index, promise)| self.estimates.set_costliest(index, needs(promise)));
     }
 
-    /// The longest time that the estimate of a row counts.
+    /// The longest service time that counts in the estimate of a row.
     fn longest_us(&self, row: usize) -> f64 {
         if self.is_announced(row) { f64::INFINITY } else { self.promised.longest_us as f64 }
     }
 
-    /// Takes what the requests of a type took that are now together.
+    /// Sets the cost of a type whose requests are now grouped otherwise, by the times that they took.
     fn regroup(&mut self, Regrouped { number, parent, ratio, moments }: &Regrouped) {
         for level in 0..self.promised.levels.len() {
             let [row, parent] = [number, parent].map(|index| index * self.promised.levels.len() + level);
@@ -284,7 +284,7 @@ impl SiteTypes {
             };
             let (mut work, mut units) = (0.0, 0.0);
             for (quantum, row) in rows().filter(|(_, row)| self.rows[*row].time.is_known()) {
-                // A bounded weight, so that a frequent type does not decide alone.
+                // The weight is bounded, so that a frequent type does not decide alone.
                 let n = self.rows[row].requests.min(100) as f64;
                 (work, units) = (work + n * self.rows[row].time.mean(), units + n * quantum);
             }
@@ -298,7 +298,7 @@ impl SiteTypes {
         }
     }
 
-    /// What is known, by type and level.
+    /// The status by type and level.
     pub(crate) fn status(&self) -> Vec<TypeStatus> {
         let levels = self.promised.levels.len();
         let row = |row: usize| {
