@@ -116,8 +116,8 @@ mod tests {
         Claim { promised: 0.0, fixed: 0.0, weight: 1.0, shares: true, groups }
     }
 
-    /// A site that can be degraded and one that cannot, on a plant whose line is 0.85, after `periods` periods with the load
-    /// `second` of the second site: the shares of both, and whether the second site is carried.
+    /// A site that can be degraded and another that cannot, on a plant whose line is 0.85, after `periods` periods with the
+    /// load `second` of the second site: the shares of both, and whether the second site is carried.
     fn shared(second: f64, periods: usize) -> ([f64; 2], bool) {
         let claims = [claim(0..1), claim(1..2)];
         let groups = [Demand::arriving(&[0.0, 0.15, 1.0]), Demand::arriving(&[0.0, second])];
@@ -140,7 +140,8 @@ mod tests {
         assert!(!shared(0.4, 50).1);
     }
 
-    /// A site that uses the workers and one that uses the link: the plant carries both although both sums are beyond the line.
+    /// A site that uses the workers and another that uses the link: the plant carries both although both sums are beyond the
+    /// line.
     #[test]
     fn what_both_resources_carry_is_not_rejected() {
         let groups = [[0.88, 0.02], [0.02, 0.88]].map(|[work, link]| {

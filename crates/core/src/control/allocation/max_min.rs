@@ -162,8 +162,8 @@ pub(crate) fn share_out(
     }
 }
 
-/// Sets the entitlement of each group: the load that it may take however much its site wants, if the other sites want what they
-/// want now and no site has a contract.
+/// Sets the entitlement of each group: the load that the group may take however much its site wants, if the other sites want
+/// what they want now and no site has a contract.
 pub(crate) fn entitle(wants: Wants<'_>, capacity: f64, shares: &mut [GroupShare]) {
     let Wants { claims, groups, .. } = wants;
     let need = |claim: &Claim| Need {
@@ -209,7 +209,7 @@ fn spend(
     drain: f64,
     mut set: impl FnMut(usize, f64, f64),
 ) -> f64 {
-    // Lower groups count with their arrivals only: their backlog comes after all requests of higher groups.
+    // Lower groups count with their arrivals only: their backlog is served after all requests of higher groups.
     let own = &groups[claim.groups.clone()];
     let mut rejecting_lower: f64 = own.iter().map(|demand| demand.offered(0.0, 0.0)).sum();
     let mut spent = 0.0;
@@ -241,7 +241,7 @@ impl Need {
 #[derive(Clone, Copy)]
 struct Breakpoint {
     level: f64,
-    /// By how much the total grows faster from there on.
+    /// The increase of the total's growth from this level on.
     change: f64,
     site: usize,
 }

@@ -11,9 +11,9 @@
 //!
 //! all three over the last ten seconds or so. A chance above one half is never accepted: up to that, a late request is no
 //! greater loss than a refused one. A late request takes the place of other requests of its rank and of higher ranks, so the
-//! chance is at most the part of the plant that lower ranks use and these ranks leave: a rank that wants more than the whole
-//! plant gains nothing from later answers. A request that takes too long even alone does not count as refused, since no greater
-//! chance would admit it.
+//! chance is at most the part of the plant that lower ranks use and that its own and higher ranks leave: a rank that wants more
+//! than the whole plant gains nothing from later answers. A request that takes too long even alone does not count as refused,
+//! since no greater chance would admit it.
 //!
 //! **No rank is locked out.** While a greater chance is accepted, one request of the rank at a time that would wait for too
 //! long is admitted all the same. If next to no work of a rank is admitted while lower ranks are served, one request at a time
@@ -61,7 +61,7 @@ const PACE: f64 = 1.0;
 const LEAST_CHANCE: f64 = 0.001;
 /// The greatest chance that is accepted: it is no loss to refuse a request that is as likely to be late as in time.
 const MOST_CHANCE: f64 = 0.5;
-/// The refused work, as a part of the admitted work, that raises no chance.
+/// Refused work up to this part of the admitted work does not raise the chance.
 const LEAST: f64 = 0.002;
 /// A rank whose admitted work is less than this part of its refused work is locked out, if more than this part of the plant is
 /// left for it. Invited requests take this part of a worker.

@@ -1,5 +1,5 @@
-//! Prefixes below which there are too many different segments to distinguish all of them: names of users, titles of articles,
-//! or the guesses of a scanner.
+//! Prefixes with too many different segments below them to distinguish all: names of users, titles of articles, or the guesses
+//! of a scanner.
 //!
 //! The prefix with the most different segments becomes crowded, then the next, until half of the table would be free. Below a
 //! crowded prefix only its most frequent segments are distinguished. So a table of bounded size keeps the frequent shapes,

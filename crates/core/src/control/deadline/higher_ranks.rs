@@ -27,7 +27,7 @@ struct HeldRates {
     last_due: u64,
     /// The recent sum of this service (us), and that of its squares.
     sums: [f64; 2],
-    /// For how long there have been old requests, until the first of them ends (us).
+    /// For how long old requests have been in service, until the first of them ends (us).
     running: f64,
     /// For requests with a deadline: the recent service of old ones beyond that age, and the recent work that was started (us).
     lately: [f64; 2],
@@ -205,8 +205,8 @@ impl HeldRates {
         let has_ended = sum != last[0];
         if self.sums[0] <= 0.0 {
             if !has_ended {
-                // Until an old request has ended, the residual life counts as unknown while old requests have been there for
-                // less than a deadline, and is then taken as the time for which they have been there.
+                // Until an old request has ended, the residual life counts as unknown while old requests have been in service
+                // for less than a deadline, and is then taken as the time for which they have been in service.
                 self.running += if held.has_old(now) { seconds * 1e6 } else { 0.0 };
                 held.set_life(if self.running < deadline_us { 0.0 } else { self.running });
                 return;

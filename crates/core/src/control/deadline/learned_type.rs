@@ -46,7 +46,7 @@ const MORE: u32 = 8;
 /// one has not been released.
 const SILENT: f64 = 60.0;
 
-/// The number of requests as whose result the known cost of a type counts once it may not hold any more.
+/// The known cost of a type counts as learned from at most this number of requests once it may not hold any more.
 const LITTLE_KNOWN: f64 = 8.0;
 
 impl LearnedType {
@@ -84,7 +84,7 @@ impl LearnedType {
         }
         if requests > 0.0 {
             self.refused = 0.0;
-            // After a step, the times of as many requests are kept as showed the step.
+            // After a step, the times before it weigh no more than the requests that showed the step.
             let remember = if stepped { self.time.weight() } else { f64::INFINITY };
             let counts: Vec<(usize, u32)> = row.take_times().collect();
             let in_time = |promise: &DeadlinePromise| {
@@ -140,7 +140,8 @@ impl LearnedType {
         self.has_deadline.then(|| self.times.within(deadline_us, &self.time))
     }
 
-    /// The mean time of its requests and its deviation, with what they take beyond the longest time that the estimate counts.
+    /// The mean time of its requests and its deviation, with the time that they take beyond the longest time that the estimate
+    /// counts.
     pub(super) fn whole(&self, longest_us: f64) -> (f64, f64) {
         let (mean, deviation) = (self.time.mean(), self.time.deviation());
         let (beyond, squares) = match self.times.counts().next() {

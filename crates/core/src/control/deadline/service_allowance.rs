@@ -1,7 +1,7 @@
 //! The time that a request's own service needs within its deadline, by the learned distribution of its type.
 //!
-//! With F the distribution, D the deadline and p the promised share, a request that waits for w is in time with the chance F(D
-//! - w), and without a wait with F(D). The request needs the time x for which
+//! Let F be the distribution, D the deadline and p the promised share. A request that waits for w is in time with the chance
+//! F(D - w), and without a wait with F(D). The request needs the time x for which
 //!
 //! ```text
 //! F(x) = p F(D)

@@ -239,7 +239,7 @@ impl SiteTypes {
         self.promised.promises.iter().enumerate().map(move |(index, promise)| (*promise, needs(index)))
     }
 
-    /// Keeps the room of `needs` beside the requests of each promise.
+    /// Keeps for each promise the room that `needs` gives.
     pub(super) fn keep_room(&self, needs: impl Fn(&DeadlinePromise) -> Needs) {
         let promises = self.promised.promises.iter().enumerate();
         promises.for_each(|(index, promise)| self.estimates.set_costliest(index, needs(promise)));
@@ -322,7 +322,7 @@ impl SiteTypes {
         all.filter(|status| !status.announced || status.requests > 0).collect()
     }
 
-    /// The name of a type, if there is one with this number.
+    /// The name of the type with this number, if it exists.
     fn name(&self, number: usize) -> Option<&str> {
         let promised = self.promised.types[number].0.as_str();
         if is_room(promised) { self.found.as_ref()?.name(number) } else { Some(promised) }

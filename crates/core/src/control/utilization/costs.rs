@@ -91,7 +91,7 @@ impl CostModel {
         model
     }
 
-    /// Takes the classes of a new view. A new promise of the plant's costs replaces what was learned from its reports.
+    /// Takes the classes of a new view. A new promise of the plant's costs replaces the line learned from its reports.
     pub(crate) fn reload(&mut self, plant: &PlantView, new_promise: bool) {
         self.by_class = alloc::vec![Default::default(); plant.classes.len()];
         self.stale = alloc::vec![true; plant.classes.len()];

@@ -5,8 +5,8 @@
 //! The default law acts on the offered load: the arrival rate of each class times the cost of a request at the level given,
 //! summed without an upper bound, and the backlog. A measured U would not do, since it saturates at 1 and shows a change one
 //! period late. The measured U has another use: the law's bias corrects the offset between it and the set point. (The paper's
-//! law, for comparison, acts on the served work, clipped at 1.) The costs are learned from counted service times, or from what
-//! a plant reports.
+//! law, for comparison, acts on the served work, clipped at 1.) The costs are learned from counted service times, or from a
+//! plant's reports.
 //!
 //! [`UtilizationLoop::step`] is one control period from top to bottom, and each stage is a file:
 //!
@@ -86,7 +86,7 @@ pub(crate) struct UtilizationLoop {
     sites: Vec<SiteStatus>,
 }
 
-/// What the loop observes in one period.
+/// The inputs of the loop in one period.
 pub(crate) struct PlantInput<'a> {
     pub(crate) measured: Measurement<'a>,
     /// By class number: the costs learned here and at other plants.
@@ -242,9 +242,9 @@ impl UtilizationLoop {
         self.sensed.silent_seconds
     }
 
-    /// The load of a gateway's places at a server that decides itself, as a part of what they may fill; the gateway sends it to
-    /// that server. It is the part of the places that was taken in the last period. While this loop rejects requests, it is the
-    /// part that all arriving requests would take, if that is more.
+    /// The load of a gateway's places at a server that decides itself, as a part of the load that they may fill; the gateway
+    /// sends it to that server. It is the part of the places that was taken in the last period. While this loop rejects
+    /// requests, it is the part that all arriving requests would take, if that is more.
     pub(crate) fn place_load(&self) -> f64 {
         let asked = if self.allocation.rejects { self.demand.whole.offered(1.0, 0.0) } else { 0.0 };
         self.sensed.utilization.max(asked) / self.set_point

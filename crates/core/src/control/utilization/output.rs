@@ -1,4 +1,4 @@
-//! What a control period of one plant gives out, for the engine to publish.
+//! The outputs of a control period of one plant, for the engine to publish.
 
 use super::client_fractions::ClassLevel;
 use super::costs::CostModel;
@@ -21,7 +21,7 @@ pub(crate) struct DoubtedCost {
     pub(crate) level: usize,
 }
 
-/// What a step gives out.
+/// The outputs of a step.
 pub(crate) struct PlantOutput<'a> {
     /// The learned costs that must be too high and are to be lowered by [`CostEstimate::doubt`]; empty in most periods.
     ///

@@ -1,4 +1,4 @@
-//! The forecast of when there will be room for requests that are turned away.
+//! The forecast of when a plant will have room for requests that are turned away.
 //!
 //! Rejected clients that retry form a queue of V seconds of work outside the server. It drains with the capacity that first
 //! requests leave free:
@@ -22,7 +22,7 @@ const LEAST_ROOM: f64 = 0.2;
 /// The part of the room that returning clients are to fill, since rates vary.
 const FILLED: f64 = 0.8;
 
-/// What the forecast observes in a period.
+/// The inputs of the forecast in a period.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TurnedAway {
     /// The length of a period (s).

@@ -75,8 +75,8 @@ pub(super) fn busy(measured: &Measurement<'_>) -> f64 {
 }
 
 /// The part of the work of rejections on the same host that busy time includes already. A rejection that finds all workers busy
-/// makes their services longer, which counts as busy time; one that finds a free worker takes time that does not. So the part
-/// is the chance that all workers are busy. With one worker it is U.
+/// makes their services longer, which counts as busy time; a rejection that finds a free worker takes time that does not count.
+/// So the part is the chance that all workers are busy. With one worker it is U.
 pub(super) fn hidden(measured: &Measurement<'_>) -> f64 {
     erlang_c(measured.workers, busy(measured) * f64::from(measured.workers))
 }

@@ -32,7 +32,7 @@ pub(crate) struct ClassView {
     pub(crate) top: usize,
     /// The level below the lowest one here: 0, or the highest one of the plant to which requests are passed down.
     pub(crate) base: usize,
-    /// How many plants serve higher levels: requests come from those.
+    /// How many plants serve higher levels: these pass requests down to this plant.
     pub(crate) depth: usize,
     /// The lowest m that the class is given: `base`, or 1 where a deadline, and not the load, decides which requests are
     /// refused.
@@ -133,7 +133,7 @@ impl PlantView {
     /// The load up to which no request is rejected: the whole time of the workers that may work at once. The engine must see
     /// the whole queue for that: its own, with the requests in service beyond the workers, or the server's if its length is
     /// reported. `None` if the engine does not see it, or does not control or sense by gaps; if contracts need the room above
-    /// the set point; and at a set point of 1 beside ratios, which are the less feasible the less room there is.
+    /// the set point; and at a set point of 1 beside ratios, which are the less feasible the less room the plant has.
     pub(crate) fn capacity(&self, mode: Mode, is_reported: bool) -> Option<f64> {
         let plant = &self.promised;
         // If a server decides itself, the gateway before it has the queue.
@@ -196,13 +196,13 @@ impl ClassView {
         self.base + 1..self.top + 1
     }
 
-    /// The level at which a request that waits here starts if `wanted` is its level; `None` if it is passed down.
+    /// The level at which a request that waits here starts if `wanted` is its level; `None` if the request is passed down.
     pub(crate) fn level_at(&self, wanted: usize) -> Option<usize> {
         let passed_down = self.base > 0 && wanted <= self.base;
         (!passed_down).then(|| wanted.clamp(self.base + 1, self.top))
     }
 
-    /// Requests per second that come to this plant: R, or the part of the requests outside the contract that the plants above
+    /// Requests per second that arrive at this plant: R, or the part of the requests outside the contract that the plants above
     /// pass down.
     #[inline(always)]
     pub(crate) fn rate(&self, measured: &Measurement<'_>) -> f64 {

@@ -89,8 +89,8 @@ const LOWEST_BIAS: f64 = -0.95;
 const ORDINARY_BACKLOG: f64 = 0.1;
 /// The load admitted beyond the set point if the set point is 1 and the queue rejects requests that would be late: the queue
 /// then bounds the delay, so the utilization need not be held. The additional load keeps workers from being idle by chance, and
-/// makes up for an error of an eighth in the costs or in the number of workers, which would reject requests although there is
-/// room.
+/// makes up for an error of an eighth in the costs or in the number of workers, which would reject requests although the plant
+/// has room.
 const BEYOND: f64 = 0.25;
 /// A backlog that is less than this part of the last period's drains.
 const DRAINING: f64 = 0.9;
@@ -319,7 +319,7 @@ mod tests {
 
     #[test]
     fn an_unmodelled_load_is_removed_by_the_bias() {
-        // The model says 3.0 at full and 0.45 at light; there is 0.1 more that no request shows.
+        // The model says 3.0 at full and 0.45 at light; the plant has a load of 0.1 more that no request shows.
         let demand = demand(&[0.0, 0.45, 3.0], &[]);
         let mut law = Follower::new(2.0);
         let mut measured = 0.0;

@@ -1,4 +1,4 @@
-//! The laws of the service level: from what a law observes to a target.
+//! The laws of the service level: from the observation of a period to a target.
 //!
 //! *In*: the [`Observation`] of a period. *Out*: a [`LawTarget`], which only the allocation turns into levels.
 //!
