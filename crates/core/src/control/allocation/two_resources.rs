@@ -328,7 +328,7 @@ mod tests {
         let own = TwoResources::of(claims(&[(0..2, [0.0; 2])]), &groups, &[0.0], 0.0);
         assert_eq!(shared(&own, 0.85).1, [1.0; 2]);
         let found = shared(&own, 0.4).1;
-        assert!(close(found[0], 0.8) && close(found[1], 0.0), "from the top: {found:?}");
+        assert!(close(found[0], 0.8) && close(found[1], 0.0), "priorities from the top: {found:?}");
     }
 
     #[test]

@@ -140,7 +140,7 @@ mod tests {
         assert_eq!(
             changed.calibrations[0].clone().service_level(0.5, 2.0),
             0.5,
-            "other levels are learned anew"
+            "fractions of other levels are learned anew"
         );
     }
 }

@@ -113,7 +113,7 @@ mod tests {
         let mut own = CountedPart::default();
         assert_eq!(parts(&mut own, 3, None, 0.7), 1.0, "no gateway reports anything");
         let first = parts(&mut own, 1, Some((0.875, 0)), 0.7);
-        assert!((first - 0.8).abs() < 1e-9, "from the first period on: {first}");
+        assert!((first - 0.8).abs() < 1e-9, "lowered from the first period on: {first}");
         let next = parts(&mut own, 1, Some((1.75, 0)), 0.7);
         assert!((0.66..0.67).contains(&next), "the gateway turns away half: {next}");
         assert!((parts(&mut own, 40, Some((1.75, 0)), 0.7) - 0.4).abs() < 1e-3);

@@ -422,15 +422,15 @@ mod tests {
         let classes = [arrivals(40.0, 1), arrivals(30.0, 1)];
         let learned = [learned(&[0.02]), learned(&[0.02])];
         let found = demand(&own, &mut CostModel::new(&own), &classes, [0; 2], &learned);
-        assert!(close(found.claimed[0], 0.4), "the more used resource: {found:?}");
+        assert!(close(found.claimed[0], 0.4), "that of the more used resource: {found:?}");
         let [work, link] = Resource::BOTH.map(|resource| found.of(resource).claimed[0]);
         assert!(
             close(work, 0.2) && close(link, 0.4) && !found.is_divided,
-            "all use more of the link: {found:?}"
+            "all sites use more of the link: {found:?}"
         );
         let all = found.whole.levels[1];
         assert!(close(all.link, 0.7) && close(all.arriving, 0.35), "{all:?}");
-        assert!(close(found.whole.levels[0].link, 0.4), "its load does not depend on m: {found:?}");
+        assert!(close(found.whole.levels[0].link, 0.4), "the held load does not depend on m: {found:?}");
     }
 
     #[test]

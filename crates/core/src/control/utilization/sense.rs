@@ -134,10 +134,10 @@ mod tests {
         let found = sensed(&own, &period);
         // With two of four workers busy on average, an arrival finds all busy with a probability of 4/23.
         let wanted = 0.5 + 19.0 / 23.0 * 0.05;
-        assert!((found.utilization - wanted).abs() < 1e-12, "and 50 rejections of 1 ms: {found:?}");
+        assert!((found.utilization - wanted).abs() < 1e-12, "with 50 rejections of 1 ms: {found:?}");
         assert_eq!((found.service_time, found.too_slow), (Duration::from_millis(30), false));
         own.promised.sense = Sense::Reported;
-        assert!(sensed(&own, &period).utilization > 0.5, "until the plant reports");
+        assert!(sensed(&own, &period).utilization > 0.5, "U is measured until the plant reports");
         period.reported = Some(1.4);
         assert_eq!(sensed(&own, &period).utilization, 1.0);
     }

@@ -132,7 +132,7 @@ mod tests {
         // rejections.
         assert!((first.utilization() - 1.05).abs() < 1e-12 && (second.utilization() - 0.15).abs() < 1e-12);
         assert!((found.total - 1.2).abs() < 1e-12, "{found:?}");
-        assert!((found.linear - 40.0 * 0.005).abs() < 1e-12, "by the line: {found:?}");
+        assert!((found.linear - 40.0 * 0.005).abs() < 1e-12, "by linear models: {found:?}");
         assert_eq!((first.guaranteed_share, second.guaranteed_share), (0.4, 0.0));
     }
 
