@@ -15,8 +15,8 @@ use crate::time::Duration;
 /// The backlog, in periods of work, that the law disregards where the queue itself rejects requests that would be late.
 const DISREGARDED_BACKLOG: f64 = 0.25;
 
-/// The set point of such a plant while lighter pages for more clients fit. At 1 the queue would grow and fall by chance alone,
-/// and late requests would be rejected although lighter pages fit.
+/// The set point of a plant whose queue rejects late requests, while lighter pages for more clients fit. At 1 the queue would
+/// grow and fall by chance alone, and late requests would be rejected although lighter pages fit.
 const DEGRADES_AT: f64 = 0.95;
 
 /// The part of the longest wait for which requests may wait behind the backlog of a pause.
