@@ -80,7 +80,7 @@ words!(ForwardedFields {
 });
 words!(ReportMode {
     "rejections" => Rejections, "on rejections";
-    "always" => Always, "on every response to a request that the engine decided on";
+    "always" => Always, "on rejections, and on every response of an upstream or a folder";
     "never" => Off, "on none";
 });
 words! {

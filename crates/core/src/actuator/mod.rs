@@ -7,7 +7,7 @@
 //! - `levels_by_plant`: the service levels of a class whose levels several plants serve
 //! - `level_of_client`: the level of a client at m, chosen from its hash
 //! - `fraction_calibration`: which fraction of the clients sends the wanted fraction of the requests
-//! - `capacity`: the workers of a plant, and the most requests that it is given at once
+//! - `capacity`: the workers of a plant, the most requests that it is given at once, and the part of them for streams
 //! - `retry_after`: when a request that is turned away may come again
 
 pub(crate) mod capacity;

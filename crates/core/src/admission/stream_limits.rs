@@ -2,7 +2,7 @@
 //!
 //! A request streams while its body still comes: it holds a place for as long as its client likes, and not for as long as
 //! the plant works. Streams therefore hold a part of the places only, and one more is refused. A request has its right to
-//! stream from its arrival, also while it waits.
+//! stream from its arrival, also while it waits. How many places they are a part of is in `actuator/capacity.rs`.
 //!
 //! A tunnel, which is an upgraded connection or a stream of events, has a bound of its own. It holds no place unless the
 //! operator says so; then it counts as a stream.

@@ -4,7 +4,7 @@
 //! take. All such clients of a thread together have a bound in bytes: those with unfinished heads one, all others another.
 //! Beyond the bound the client that is waited for the longest is given up: an honest client goes on within moments, so the
 //! longest wait is the least likely to be an honest client's. The same holds for clients with bytes in files, once room in
-//! files is scarce.
+//! files is scarce. What a connection of HTTP/2 counts for is in `request/http2_connection.rs`.
 //!
 //! A client that moves [`RENEWING`] bytes goes to the end of the order; a byte now and then buys no time.
 

@@ -1,4 +1,5 @@
-//! A request that has started: served by its plant, an upstream or a folder, until it departs.
+//! A request that has started: served by its plant, an upstream or a folder, until it departs, and whether its response carries
+//! the level report.
 
 use super::answer::report;
 use super::head::Outgoing;

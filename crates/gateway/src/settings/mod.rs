@@ -236,7 +236,7 @@ pub enum ReportMode {
     /// Answers to rejected requests have it.
     #[default]
     Rejections,
-    /// Every answer has it.
+    /// These and all responses of upstreams and folders have it.
     Always,
 }
 

@@ -1,7 +1,7 @@
 //! `plimsoll profile URL...`: loads a real server to find out what its requests cost.
 //!
 //! ```text
-//! urls (may they be loaded?) -> probe (do they answer?) -> plimsoll_load::profile (watch: progress, Ctrl-C)
+//! urls (are all on this machine?) -> consent -> probe (do they answer?) -> plimsoll_load::profile (watch: progress, Ctrl-C)
 //!     -> facts (notes, section) -> JSON, or page -> text, HTML
 //! ```
 //!

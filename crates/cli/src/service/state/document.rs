@@ -1,4 +1,4 @@
-//! The state as JSON: version 1.
+//! The state as JSON: version 1. Service levels in it are used for a minute.
 //!
 //! From a damaged state, or one of another version, only the seed is read, which every version stores in the same way: with
 //! another seed most clients would get another level. The next write replaces the file. The engine leaves out what belongs to

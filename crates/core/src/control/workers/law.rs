@@ -294,9 +294,9 @@ impl WorkersLaw {
         if self.settled >= settled { next } else { self.limit }
     }
 
-    /// By how much service may take longer (s). If requests take as long behind few others as behind many, the number in service
-    /// is not why a promised class is slow, as where a promise leaves its service no room: a lower limit would make no request
-    /// faster. Then there is room for a step up.
+    /// By how much service may take longer (s). If requests take as long behind few others as behind many, a promised class is
+    /// slow for another reason than the number in service, for instance because its promise leaves its service no room. A lower
+    /// limit would make no request faster then, and there is room for a step up.
     fn slack(&self, counted: &Counted) -> f64 {
         if self.evidence.starts_speak_for_half(self.limit) > -DOUBT {
             return counted.slack;

@@ -157,9 +157,8 @@ mod tests {
         let promises = Promises { plants, sites: alloc::vec![site], ..Promises::default() };
         let (mut engine, mut lanes) = Engine::new(&promises, 1, 42).expect("valid promises");
         let mut guards = guards(&engine.registry);
-        let mut slack = |engine: &Engine| {
-            [0, 1].map(|plant| guards[plant].slack(&engine.sensors.counters, Duration::ZERO, 0.0))
-        };
+        let mut slack =
+            |engine: &Engine| [0, 1].map(|plant| guards[plant].slack(&engine.sensors.counters, 0.0));
         assert_eq!(slack(&engine), [0.5, 0.5], "half of the deadline");
         let (lane, mut verdicts) = (&mut lanes[0], Verdicts::new());
         let now = |ms: u64| Instant::from_nanos(ms * 1_000_000);
