@@ -6,9 +6,9 @@ use crate::layout::{Changing, Layout, ListenQueue};
 use crate::lock::Lock;
 use crate::mapping::{Contents, Mapping};
 use crate::owner;
-use crate::place::StatePlace;
 use crate::server::now;
 use crate::slot::LaneSlot;
+use crate::state_file::StateFile;
 use plimsoll_config::Configuration;
 use plimsoll_core::processes::{SharedLane, SharedShape, SharedWords};
 use plimsoll_core::request::Verdicts;
@@ -36,7 +36,7 @@ pub struct Controller {
     seed: u64,
     /// The control period T.
     period: Duration,
-    place: StatePlace,
+    state_file: StateFile,
     /// The lock of the state, declared last so that it is released last.
     _lock: Lock,
 }
@@ -68,7 +68,7 @@ impl Controller {
         let period = configuration.promises.control.period;
         let contents = Contents { layout, configuration: text, seed, period_ns: period.as_nanos() as u64 };
         let (mapping, taken) = find_or_make(path, &contents)?;
-        let place = StatePlace::of(path);
+        let state_file = StateFile::of(path);
         let changing = &mapping.header().changing;
         let own = owner::own();
         changing.controller.store(own, Release);
@@ -90,7 +90,7 @@ impl Controller {
             own,
             seed,
             period,
-            place,
+            state_file,
             _lock: lock,
         };
         Ok((controller, taken))
@@ -159,7 +159,7 @@ impl Controller {
 
     /// Whether the state's file still has its path, so that processes can attach.
     pub fn is_in_place(&self) -> bool {
-        !self.place.is_left()
+        !self.state_file.is_gone_or_replaced()
     }
 
     /// Frees the lanes of dead processes, and gives back the places that they held at the gates.

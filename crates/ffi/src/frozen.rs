@@ -1,7 +1,7 @@
 //! Whether a controller is awake, as a process of the server sees it, and whether one will come back to the state that the
 //! process has mapped.
 
-use crate::place::StatePlace;
+use crate::state_file::StateFile;
 use plimsoll_core::time::Instant;
 use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
@@ -39,7 +39,7 @@ impl Frozen {
 /// What a process watches of the controller.
 pub(crate) struct ControllerWatch {
     silent_ns: u64,
-    place: StatePlace,
+    state_file: StateFile,
     /// Whether the state was made anew by the last check, and when the check was (ns).
     is_replaced: AtomicBool,
     looked_ns: AtomicU64,
@@ -50,7 +50,7 @@ impl ControllerWatch {
     pub(crate) fn new(path: &Path, period_ns: u64) -> Self {
         ControllerWatch {
             silent_ns: (SILENT_PERIODS * period_ns).max(SILENT.as_nanos() as u64),
-            place: StatePlace::of(path),
+            state_file: StateFile::of(path),
             is_replaced: AtomicBool::new(false),
             looked_ns: AtomicU64::new(0),
         }
@@ -70,7 +70,7 @@ impl ControllerWatch {
     fn is_replaced_at(&self, now: Instant) -> bool {
         if now.as_nanos().saturating_sub(self.looked_ns.load(Relaxed)) > LOOK_NS {
             self.looked_ns.store(now.as_nanos(), Relaxed);
-            self.is_replaced.store(self.place.is_taken(), Relaxed);
+            self.is_replaced.store(self.state_file.is_replaced(), Relaxed);
         }
         self.is_replaced.load(Relaxed)
     }

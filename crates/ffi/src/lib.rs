@@ -39,11 +39,11 @@ mod listen_queue;
 mod lock;
 mod mapping;
 mod owner;
-mod place;
 mod reasons;
 mod report;
 mod server;
 mod slot;
+mod state_file;
 pub mod structures;
 mod view;
 

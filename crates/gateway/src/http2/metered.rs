@@ -1,8 +1,8 @@
 //! A connection's socket with a meter, which sees incoming bytes frame by frame before `h2` reads them.
 
+use super::coalesced_writes::GatheringSocket;
 use super::floods::{Flood, FrameAccount};
 use super::frames::{FrameMeter, kind};
-use super::gathered::GatheringSocket;
 use std::cell::{Cell, RefCell};
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -79,7 +79,8 @@ impl Meter {
     }
 }
 
-/// The connection's socket as `h2` uses it. Written bytes are gathered (`gathered.rs`), and are sent by the owner of `wire`.
+/// The connection's socket as `h2` uses it. Written bytes are gathered (`coalesced_writes.rs`), and are sent by the owner of
+/// `wire`.
 pub(crate) struct Metered<T> {
     wire: Rc<RefCell<GatheringSocket<T>>>,
     /// Bytes that were read before the protocol was known.

@@ -5,11 +5,11 @@
 //! [`floods`] for which a connection is ended.
 //!
 //! [`head`] has the heads, [`frames`] sees what comes in, [`metered`] is the socket below, which
-//! sends what was [`gathered`] in a turn, and [`windows`] bounds what comes before it is taken.
+//! sends what was [`coalesced_writes`] in a turn, and [`windows`] bounds what comes before it is taken.
 
+pub(crate) mod coalesced_writes;
 pub mod floods;
 pub mod frames;
-pub(crate) mod gathered;
 pub mod head;
 pub(crate) mod metered;
 pub(crate) mod windows;

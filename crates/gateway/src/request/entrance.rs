@@ -1,7 +1,7 @@
 //! An accepted connection until its protocol is known: it takes its slot, and goes on as a connection of that protocol.
 
 use super::peer::{ConnectionSource, is_in};
-use super::{at_accept, handshake, http1_connection, http2_connection, proxied};
+use super::{at_accept, handshake, http1_connection, http2_connection, proxy_protocol};
 use crate::client::slots::Slot;
 use crate::listen::accepted::Accepted;
 use crate::transport::protocol::Protocol;
@@ -38,7 +38,7 @@ pub(crate) async fn enter(worker: Rc<Worker>, accepted: Accepted) {
     let Accepted { io, mut peer, tls, mut place } = accepted;
     let io = if is_in(&guard.worker.tables().settings.proxy_protocol, peer.to_canonical()) {
         let Ok(mut io) = io.attach() else { return };
-        let Some(source) = Box::pin(proxied::source(&guard, &mut io, peer)).await else { return };
+        let Some(source) = Box::pin(proxy_protocol::source(&guard, &mut io, peer)).await else { return };
         if source != peer {
             let tables = guard.worker.tables();
             let most = tables.settings.limits.connections_per_client;

@@ -1,11 +1,11 @@
 //! One class of the delay loop: predicts the workers that its delay takes, and corrects the prediction by the law.
 
 use super::contention::{Contended, ContendedWindow};
-use super::latest::LatestDepartures;
 use super::law::{DelayLaw, Feedback, Residual, gain};
 use super::long_queue::LongQueue;
 use super::lower_service::{LowerService, keeps_out};
 use super::rare::RareDepartures;
+use super::recent_departures::RecentDepartures;
 use super::reduction::{ClassState, SetPointReduction};
 use super::{DelayPromise, LEAST, RankClaims, WaitBounds};
 use crate::control::departures::{DepartureInput, UPDATE};
@@ -79,7 +79,7 @@ pub(super) struct DelayClass {
     lower: LowerService,
     is_kept_out: bool,
     reduction: SetPointReduction,
-    latest: LatestDepartures,
+    latest: RecentDepartures,
     rare: RareDepartures,
     /// The time of the last update.
     updated: Instant,
@@ -134,7 +134,7 @@ impl DelayClass {
             lower: LowerService::default(),
             is_kept_out: false,
             reduction: SetPointReduction::default(),
-            latest: LatestDepartures::default(),
+            latest: RecentDepartures::default(),
             rare: RareDepartures::default(),
             updated: Instant::default(),
             present: Instant::default(),
@@ -391,7 +391,7 @@ impl DelayClass {
             error: match error {
                 _ if error <= 0.0 => error,
                 _ if latest_error > 0.0 => (error - CHANCE * (most - 1.0)).max(0.0),
-                _ => LatestDepartures::well_within(latest_error),
+                _ => RecentDepartures::well_within(latest_error),
             },
             idle: (!has_all).then_some(1.0 - self.wanted / given.workers),
             others_can_yield: self.possible && !self.lowest && is_evidence,

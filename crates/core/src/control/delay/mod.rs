@@ -5,8 +5,8 @@
 //! much the set point of a plant is to be reduced (`reduction.rs`), where a delay cannot be kept otherwise.
 //!
 //! The law learns while other classes compete (`contention.rs`). A promise is also missed where the latest departures are late
-//! (`latest.rs`), or the last hundred of a class that has few (`rare.rs`). `long_queue.rs` has the promises that no quota
-//! holds, and `lower_service.rs` for how long lower classes hold a worker.
+//! (`recent_departures.rs`), or the last hundred of a class that has few (`rare.rs`). `long_queue.rs` has the promises that no
+//! quota holds, and `lower_service.rs` for how long lower classes hold a worker.
 //!
 //! Each class is given as many workers as its law asks for, the highest rank first, while there are any; classes of one rank
 //! divide what is short. A class without traffic keeps no workers from the others. If that does not keep a promise, the reduced
@@ -14,11 +14,11 @@
 
 mod class;
 mod contention;
-mod latest;
 pub(crate) mod law;
 mod long_queue;
 mod lower_service;
 mod rare;
+mod recent_departures;
 mod reduction;
 
 use crate::control::departures::{DepartureInput, first_due, next_due};

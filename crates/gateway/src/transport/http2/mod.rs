@@ -22,7 +22,7 @@ mod incoming;
 mod outgoing;
 
 use super::socket::Socket;
-use crate::http2::gathered::GatheringSocket;
+use crate::http2::coalesced_writes::GatheringSocket;
 use crate::http2::windows::{CONNECTION_WINDOW, SMALL_FRAMES, STREAM_WINDOW};
 use crate::sync::lock;
 use bytes::Bytes;

@@ -12,12 +12,12 @@ const LATE_AGAIN: f64 = 2.0;
 const WELL_WITHIN: f64 = 0.5;
 
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct LatestDepartures {
+pub(super) struct RecentDepartures {
     /// Departures since the last one that was late.
     since_late: f64,
 }
 
-impl LatestDepartures {
+impl RecentDepartures {
     pub(super) fn observe(&mut self, seen: &Seen) {
         self.since_late = if seen.fresh_late > 0.0 { 0.0 } else { self.since_late + seen.fresh };
     }
@@ -45,7 +45,7 @@ mod tests {
     #[test]
     fn a_percentile_is_missed_now_until_the_next_late_departure_is_overdue() {
         let delay = Delay { target: Duration::from_millis(100), percentile: Some(95.0) };
-        let mut latest = LatestDepartures::default();
+        let mut latest = RecentDepartures::default();
         let mut after = |fresh, fresh_late| {
             let seen = Seen { fresh, fresh_late, ..Seen::default() };
             latest.observe(&seen);
@@ -61,10 +61,10 @@ mod tests {
     fn a_mean_is_well_kept_below_its_half() {
         let delay = Delay { target: Duration::from_millis(100), percentile: None };
         let error = |recent_response| {
-            LatestDepartures::default().error(&Seen { recent_response, ..Seen::default() }, delay)
+            RecentDepartures::default().error(&Seen { recent_response, ..Seen::default() }, delay)
         };
         assert!((error(0.12) - 0.2).abs() < 1e-9 && error(0.1).abs() < 1e-9);
-        assert_eq!(LatestDepartures::well_within(error(0.06)), 0.0, "by chance");
-        assert_eq!(LatestDepartures::well_within(error(0.04)), error(0.04));
+        assert_eq!(RecentDepartures::well_within(error(0.06)), 0.0, "by chance");
+        assert_eq!(RecentDepartures::well_within(error(0.04)), error(0.04));
     }
 }
