@@ -22,14 +22,14 @@ struct Tight {
 }
 
 impl Tight {
-    fn run(&self, seed: u64) -> Heard {
+    fn scene(&self, seed: u64) -> Scene {
         let rate = self.load * f64::from(self.workers) / self.service.as_secs_f64();
         let Delay { target, percentile } = self.promised;
         let promised = Flow::new("promised", rate / 2.0).delay(target, percentile).priority(1);
         let flows = vec![promised, Flow::new("default", rate / 2.0)];
         let seconds = 12_000.0 / rate;
         let scene = Scene::new(self.workers, self.service, flows, seconds, seed);
-        Scene { law: self.law.clone(), ..scene.finding_workers(true) }.run()
+        Scene { law: self.law.clone(), ..scene.finding_workers(true) }
     }
 }
 
@@ -43,40 +43,26 @@ fn turned_away(heard: &Heard, class: usize) -> f64 {
 fn a_promise_that_service_alone_takes_up_turns_nobody_away_in_calm() {
     let mean_of = |ms| Delay { target: MS(ms), percentile: None };
     let all_of = |ms, percentile| Delay { target: MS(ms), percentile: Some(percentile) };
-    let cases = [
-        (
-            Tight {
-                workers: 24,
-                service: MS(800),
-                law: Law::Deterministic,
-                promised: mean_of(1200),
-                load: 0.8,
-            },
-            0.005,
-        ),
-        (
-            Tight { workers: 16, service: MS(40), law: Law::Exponential, promised: mean_of(55), load: 0.7 },
-            0.005,
-        ),
-        (
-            Tight {
-                workers: 8,
-                service: MS(100),
-                law: Law::Exponential,
-                promised: all_of(180, 90.0),
-                load: 0.6,
-            },
-            0.005,
-        ),
-    ];
-    for (case, most) in cases {
-        let lost: Vec<[f64; 2]> = SEEDS
-            .map(|seed| case.run(seed))
-            .map(|heard| [0, 1].map(|class| turned_away(&heard, class)))
-            .collect();
-        let [own, other] = [0, 1].map(|class| mean(&lost.iter().map(|run| run[class]).collect::<Vec<_>>()));
-        println!("{} workers: turned away {own:.4} and {other:.4}: {lost:.3?}", case.workers);
-        assert!(own < 0.01 && other < most, "{} workers: {own}, {other}", case.workers);
+    let tight = |(workers, service), law, promised, load| Tight { workers, service, law, promised, load };
+    for case in [
+        tight((24, MS(800)), Law::Deterministic, mean_of(1200), 0.8),
+        tight((16, MS(40)), Law::Exponential, mean_of(55), 0.7),
+        tight((8, MS(100)), Law::Exponential, all_of(180, 90.0), 0.6),
+    ] {
+        let runs: Vec<Heard> = SEEDS.map(|seed| case.scene(seed).run()).collect();
+        let lost = |class| mean(&runs.iter().map(|heard| turned_away(heard, class)).collect::<Vec<_>>());
+        let found = runs.iter().map(|heard| f64::from(*heard.workers.last().expect("seconds")));
+        let found: Vec<f64> = found.map(|found| found / f64::from(case.workers)).collect();
+        let [own, other] = [0, 1].map(lost);
+        println!("{} workers: turned away {own:.4} and {other:.4}; found {found:.2?}", case.workers);
+        assert!(own < 0.005 && other < 0.005, "{} workers: {own}, {other}", case.workers);
+        assert!(found.iter().all(|found| (0.8..=3.0).contains(found)), "{} workers: {found:?}", case.workers);
+        // The twin with as many workers told as were found before.
+        let mut twin = case.scene(*SEEDS.start());
+        let few = case.workers / 4;
+        (twin.plant.find_workers, twin.plant.workers, twin.plant.max_connections) = (None, few, few);
+        let lost = turned_away(&twin.run(), 1);
+        assert!(lost > 0.5, "{} workers, the twin: {lost}", case.workers);
     }
 }
 
